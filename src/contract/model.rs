@@ -1,0 +1,342 @@
+//! What a contract means: every number finite, bounded and with its unit. Nothing else leaves the module `contract`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use url::Url;
+
+use crate::observe::Protocol;
+use crate::schedule::{ArrivalProcess, TrialCounts};
+use crate::units::{Load, Rate, Share};
+use crate::workload::Case;
+
+/// A contract that was read, checked and understood.
+#[derive(Debug, Clone)]
+pub struct Contract {
+    /// The name shown in reports and used for the run folder.
+    pub name: String,
+    /// Where requests go, and how an ephemeral endpoint is started.
+    pub endpoint: Endpoint,
+    /// What is sent.
+    pub workload: WorkloadSource,
+    /// How it is sent.
+    pub traffic: Traffic,
+    /// What must hold.
+    pub slo: Slo,
+    /// Counters and health checks read before and after the load.
+    pub stability: Vec<StabilityRow>,
+    /// How many full replies to keep.
+    pub samples: Samples,
+    /// What follows from a verdict that is not clear.
+    pub policy: Policy,
+}
+
+/// Where requests go.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// The full URL of every request. Its port may be 0 only with `launch.simulate`: then a free one is taken.
+    pub url: Url,
+    /// The dialect of requests and replies.
+    pub protocol: Protocol,
+    /// The model's name, for `$model`.
+    pub model: String,
+    /// Extra request headers.
+    pub headers: Vec<Header>,
+    /// Longest life of a request, from its scheduled arrival.
+    pub timeout: Duration,
+    /// Longest silence between two messages of a reply.
+    pub idle_timeout: Duration,
+    /// The HTTP version to speak.
+    pub http: HttpVersion,
+    /// PEM file of certificates that are trusted besides the system's, resolved against the contract's folder.
+    pub ca_file: Option<PathBuf>,
+    /// The proxy to go through; none unless named.
+    pub proxy: Option<Url>,
+    /// The endpoint that the gate starts and stops itself.
+    pub launch: Option<Launch>,
+}
+
+/// The HTTP version to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/2 where TLS negotiates it, else HTTP/1.1.
+    Auto,
+    /// HTTP/1.1 only.
+    Http1,
+    /// HTTP/2 only; without TLS by prior knowledge.
+    Http2,
+}
+
+/// One request header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The header's name, lower case.
+    pub name: String,
+    /// Where its value comes from.
+    pub value: HeaderSource,
+}
+
+/// Where a header's value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderSource {
+    /// Written in the contract; never a secret.
+    Literal(String),
+    /// An environment variable, behind a prefix; always treated as a secret.
+    Environment {
+        /// The variable's name.
+        variable: String,
+        /// Text put before the value, such as `Bearer `.
+        prefix: String,
+    },
+}
+
+/// An endpoint that the gate starts and stops itself.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// What to start.
+    pub what: LaunchWhat,
+    /// Path that answers 2xx once the server is up, on the endpoint's host; none: the port must accept.
+    pub ready_path: Option<String>,
+    /// Longest time until then.
+    pub ready_within: Duration,
+    /// Longest time from there until a request yields its first output.
+    pub first_token_within: Duration,
+    /// How long the process group may take to end after SIGTERM before it is killed.
+    pub stop_within: Duration,
+}
+
+/// What a launch starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LaunchWhat {
+    /// A command line; the contract's folder is its working directory.
+    Command(Vec<String>),
+    /// The embedded simulated endpoint with this profile, resolved against the contract's folder.
+    Simulate(PathBuf),
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub struct WorkloadSource {
+    /// The cases.
+    pub cases: CaseSource,
+    /// The payload template; the protocol's own where none was written.
+    pub payload: Value,
+    /// The seed of the run; trial `r` of a step uses seed + `r`.
+    pub seed: u64,
+}
+
+/// Where cases come from.
+#[derive(Debug, Clone)]
+pub enum CaseSource {
+    /// Written in the contract.
+    Inline(Vec<Case>),
+    /// A JSON or JSON-lines file, resolved against the contract's folder.
+    File(PathBuf),
+}
+
+/// How requests are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Traffic {
+    /// Arrivals by a schedule that never waits for replies.
+    Open {
+        /// The arrival process.
+        process: ArrivalProcess,
+        /// The loads of the sweep, ascending, each once, `at_load` among them.
+        loads: Vec<Rate>,
+        /// Arrivals of every trial, equal at every load.
+        counts: TrialCounts,
+    },
+    /// A fixed number of clients; yields a maximum throughput, not a capacity in requests per second.
+    Closed {
+        /// The numbers of clients, ascending, each once, `at_concurrency` among them.
+        clients: Vec<u32>,
+        /// Length of the warm-up.
+        warm_up: Duration,
+        /// Length of the measured window.
+        window: Duration,
+        /// Length of the drain.
+        drain: Duration,
+    },
+}
+
+impl Traffic {
+    /// The loads of all steps, ascending.
+    pub fn loads(&self) -> Vec<Load> {
+        match self {
+            Self::Open { loads, .. } => loads.iter().copied().map(Load::RateMilli).collect(),
+            Self::Closed { clients, .. } => clients.iter().copied().map(Load::Clients).collect(),
+        }
+    }
+}
+
+/// What must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slo {
+    /// What one request must meet to be good.
+    pub request: RequestLimits,
+    /// What the window of a trial must meet.
+    pub objectives: Vec<Objective>,
+    /// The load that must hold: `at_load` or `at_concurrency`.
+    pub at: Load,
+}
+
+/// The limits that one request must meet to be good; strictly above is a miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestLimits {
+    /// Scheduled arrival to first output.
+    pub ttft: Option<Duration>,
+    /// Time per output token after the first.
+    pub tpot: Option<Duration>,
+    /// Scheduled arrival to last output.
+    pub e2e: Option<Duration>,
+}
+
+impl RequestLimits {
+    /// The limits that are set, with their metric.
+    pub fn set(&self) -> impl Iterator<Item = (LatencyMetric, Duration)> {
+        [(LatencyMetric::Ttft, self.ttft), (LatencyMetric::Tpot, self.tpot), (LatencyMetric::E2e, self.e2e)]
+            .into_iter()
+            .filter_map(|(metric, limit)| limit.map(|limit| (metric, limit)))
+    }
+}
+
+/// A latency that an objective or a request limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyMetric {
+    /// Scheduled arrival to first non-empty output of any kind.
+    Ttft,
+    /// (last output − first output) / (output tokens − 1), tokens from `usage`.
+    Tpot,
+    /// Scheduled arrival to last output.
+    E2e,
+}
+
+impl LatencyMetric {
+    /// The metric's name in contracts, records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ttft => "ttft",
+            Self::Tpot => "tpot",
+            Self::E2e => "e2e",
+        }
+    }
+
+    /// Whether the metric needs the server's token counts.
+    pub fn needs_usage(self) -> bool {
+        self == Self::Tpot
+    }
+}
+
+/// One objective over the window of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objective {
+    /// At most `quantile.rest()` of the requests may be above the limit.
+    Latency {
+        /// The latency.
+        metric: LatencyMetric,
+        /// The quantile, as a share: P99 is 99 %.
+        quantile: Share,
+        /// The limit; strictly above is a violation.
+        at_most: Duration,
+    },
+    /// At least this share of everything scheduled ends `ok`.
+    SuccessRate {
+        /// The floor.
+        at_least: Share,
+    },
+    /// At least this share of everything scheduled is good.
+    Attainment {
+        /// The floor.
+        at_least: Share,
+    },
+}
+
+impl Objective {
+    /// The stable name of the objective: `ttft_p99`, `success_rate`, `attainment`.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Latency { metric, quantile, .. } => {
+                let percent = quantile.to_string();
+                format!("{}_p{}", metric.name(), percent.trim_end_matches('%'))
+            }
+            Self::SuccessRate { .. } => "success_rate".to_owned(),
+            Self::Attainment { .. } => "attainment".to_owned(),
+        }
+    }
+
+    /// The share of requests that may violate the objective.
+    pub fn budget(&self) -> Share {
+        match self {
+            Self::Latency { quantile, .. } => quantile.rest(),
+            Self::SuccessRate { at_least } | Self::Attainment { at_least } => at_least.rest(),
+        }
+    }
+}
+
+/// One stability row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StabilityRow {
+    /// The row's name.
+    pub name: String,
+    /// What is asked.
+    pub probe: StabilityProbe,
+}
+
+/// What a stability row asks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StabilityProbe {
+    /// A number read before and after the load; it may rise by at most `max_increase`.
+    Counter {
+        /// How the number is read.
+        source: CounterSource,
+        /// The largest rise that still passes.
+        max_increase: f64,
+    },
+    /// A command whose exit code must be 0, before and after the load.
+    ExitCode {
+        /// The command.
+        command: CommandProbe,
+    },
+}
+
+/// How a counter is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CounterSource {
+    /// The number that a command prints on standard output.
+    Command(CommandProbe),
+}
+
+/// A command that answers a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandProbe {
+    /// Program and arguments; the contract's folder is the working directory.
+    pub command: Vec<String>,
+    /// Longest time it may take.
+    pub timeout: Duration,
+}
+
+/// Replies kept as evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Samples {
+    /// Full text of the first so many `ok` requests of each case.
+    pub keep: u32,
+}
+
+/// What follows from an unclear verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether UNKNOWN blocks.
+    pub unknown: UnknownPolicy,
+}
+
+/// Whether UNKNOWN blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownPolicy {
+    /// Exit code 3.
+    Block,
+    /// Exit code 0; still called UNKNOWN everywhere.
+    Warn,
+}

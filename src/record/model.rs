@@ -1,0 +1,434 @@
+//! The published formats: a line of `requests.jsonl`, and `result.json`.
+//!
+//! Absent data is `null`, never 0. Times are integer nanoseconds, shares are parts per million.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::judge::Verdict;
+use crate::observe::{Outcome, OutputKind, Warning};
+use crate::schedule::{Segment, TrialCounts};
+use crate::units::{Digest, Load, Share};
+
+/// The version of `result.json` that this build writes and reads.
+pub const RESULT_SCHEMA: &str = "goodput-result/1";
+
+/// One line of `requests.jsonl`: one scheduled request. All times are since the trial's start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestRecord {
+    /// The trial's number in the run, from 0.
+    pub trial: u32,
+    /// Index of the arrival in the trial's schedule.
+    pub arrival: u64,
+    /// The segment it was scheduled in.
+    pub segment: Segment,
+    /// The case that was sent.
+    pub case: String,
+    /// When it was due; in a closed loop, when its client became free.
+    pub scheduled_ns: u64,
+    /// When its last byte was written to the wire.
+    pub sent_ns: Option<u64>,
+    /// First output of any kind.
+    pub first_output_ns: Option<u64>,
+    /// First output other than reasoning.
+    pub first_answer_ns: Option<u64>,
+    /// Last output.
+    pub last_output_ns: Option<u64>,
+    /// When it had its outcome.
+    pub finished_ns: Option<u64>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The HTTP status, once one was seen.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The kind of the first output.
+    pub first_output_kind: Option<OutputKind>,
+    /// Messages with output; `null` when no reply began.
+    pub output_chunks: Option<u32>,
+    /// Gaps between them.
+    pub chunk_gaps_ns: Option<Vec<u64>>,
+    /// Prompt tokens by the server's count.
+    pub input_tokens: Option<u64>,
+    /// Completion tokens by the server's count.
+    pub output_tokens: Option<u64>,
+    /// Reasoning tokens by the server's count.
+    pub reasoning_tokens: Option<u64>,
+    /// Why the reply ended, normalised.
+    pub finish_reason: Option<String>,
+    /// Oddities that did not change the outcome.
+    pub warnings: Vec<Warning>,
+    /// Cut by a limit or a filter.
+    pub truncated: Option<bool>,
+    /// Completed, but every output was reasoning.
+    pub answerless: Option<bool>,
+    /// Ended `ok` within every request limit; `null` when a limit could not be measured.
+    pub good: Option<bool>,
+    /// Names of the limits it missed; `null` when it did not end `ok`.
+    pub missed: Option<Vec<String>>,
+}
+
+/// `result.json`: everything a verdict needs, and the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunResult {
+    /// The version of this format.
+    pub schema: String,
+    /// The version of the tool that wrote it.
+    pub tool_version: String,
+    /// The contract's name.
+    pub name: String,
+    /// When the run began (RFC 3339).
+    pub started_at: String,
+    /// When it ended.
+    pub finished_at: String,
+    /// The contract as written, as JSON; it holds no secret.
+    pub contract: serde_json::Value,
+    /// SHA-256 of the contract's text.
+    pub contract_digest: Digest,
+    /// SHA-256 over all planned trials: load, seed and schedule of each.
+    pub plan_digest: Digest,
+    /// SHA-256 over seed, cases and payloads.
+    pub workload_digest: Digest,
+    /// What must match between two results that are compared; not yet filled.
+    pub fingerprint: Option<serde_json::Value>,
+    /// The endpoint: how it came to be and how it ended.
+    pub endpoint: EndpointRecord,
+    /// Why the run stopped before its plan was done.
+    pub stopped: Option<Stop>,
+    /// The steps, ascending by load, measured or not.
+    pub steps: Vec<StepRecord>,
+    /// The capacity seen over the steps; `null` in a closed loop and when no step was measured.
+    pub capacity: Option<CapacityRecord>,
+    /// Stability readings.
+    pub probes: Vec<ProbeRecord>,
+    /// Planned and measured cells.
+    pub completeness: Completeness,
+    /// The verdict on all of this; `null` only in a result that was not judged yet.
+    pub verdict: Option<Verdict>,
+}
+
+/// How the endpoint came to be and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointRecord {
+    /// The URL of the requests, without credentials.
+    pub url: String,
+    /// The dialect.
+    pub protocol: String,
+    /// Who started it.
+    pub kind: EndpointKind,
+    /// Whether it became ready.
+    pub ready: Readiness,
+    /// From launch to the first output of a request, for an endpoint that was launched.
+    pub ready_after_ns: Option<u64>,
+    /// How a launched endpoint's process ended, when it ended before we stopped it.
+    pub exited: Option<String>,
+    /// The last lines of a launched endpoint's log, kept when it failed.
+    pub log_tail: Vec<String>,
+}
+
+/// Who started the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointKind {
+    /// Somebody else.
+    External,
+    /// This run, by `launch.command`.
+    Launched,
+    /// This run, by `launch.simulate`: the figures are those of a simulation.
+    Simulated,
+}
+
+/// Whether the endpoint became ready, and what stopped it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "state", deny_unknown_fields)]
+pub enum Readiness {
+    /// A request yielded output.
+    Ready,
+    /// A launched endpoint ended or did not become ready in time.
+    NotReady {
+        /// What was seen.
+        detail: String,
+    },
+    /// An external endpoint could not be reached.
+    Unreachable {
+        /// What was seen.
+        detail: String,
+    },
+    /// The run was stopped before this was known.
+    NotAsked,
+}
+
+/// Why a run stopped before its plan was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "cause", deny_unknown_fields)]
+pub enum Stop {
+    /// SIGINT or SIGTERM.
+    Signal {
+        /// The signal's number.
+        number: i32,
+    },
+    /// The endpoint went away.
+    EndpointDown {
+        /// What was seen.
+        detail: String,
+    },
+    /// The results could not be written.
+    Storage {
+        /// What was seen.
+        detail: String,
+    },
+}
+
+/// All trials at one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepRecord {
+    /// What was asked of the endpoint.
+    pub load: Load,
+    /// Arrivals per second that the schedule asked for in the window; `null` in a closed loop.
+    pub offered: Option<f64>,
+    /// Arrivals per second really sent.
+    pub achieved: Option<f64>,
+    /// Requests per second that ended `ok`.
+    pub completed: Option<f64>,
+    /// Good requests per second; `null` when `good` is not known for all.
+    pub goodput: Option<f64>,
+    /// Good requests / all scheduled requests of the window.
+    pub attainment: Option<Share>,
+    /// Requests that ended `ok` / all scheduled requests of the window.
+    pub success_rate: Option<Share>,
+    /// Prompt tokens per second of the window.
+    pub input_tokens_per_second: Option<f64>,
+    /// Completion tokens per second of the window.
+    pub output_tokens_per_second: Option<f64>,
+    /// Quantiles by metric: `ttft`, `tpot`, `e2e`, `inter_chunk`, `send_lag`.
+    pub metrics: BTreeMap<String, Quantiles>,
+    /// The trials.
+    pub trials: Vec<TrialRecord>,
+    /// Why the step has no measured trial.
+    pub not_measured: Option<String>,
+}
+
+/// Quantiles of one metric over the window's requests, failures counted as infinite: a quantile that falls among them is
+/// `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quantiles {
+    /// Requests to which the metric applies.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// The 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// The 95th percentile.
+    pub p95_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The largest finite value.
+    pub max_ns: Option<u64>,
+}
+
+/// One measured run at one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialRecord {
+    /// The trial's number in the run, from 0.
+    pub trial: u32,
+    /// The seed of its schedule and case order.
+    pub seed: u64,
+    /// SHA-256 over its schedule's offsets, or over its concurrency plan.
+    pub schedule_digest: Digest,
+    /// Planned arrivals; `null` in a closed loop.
+    pub planned: Option<TrialCounts>,
+    /// Length of the window: `D(N)` in an open loop.
+    pub window_ns: u64,
+    /// Whether the whole window was measured.
+    pub complete: bool,
+    /// What became of the window's requests.
+    pub window: WindowCounts,
+    /// Evidence for each objective, in the contract's order.
+    pub objectives: Vec<ObjectiveEvidence>,
+    /// Whether requests piled up; `null` in a closed loop and when there were too few arrivals.
+    pub drift: Option<DriftRecord>,
+    /// How well the load generator kept its plan.
+    pub health: HealthRecord,
+}
+
+/// What became of the window's requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowCounts {
+    /// Requests scheduled in the window; in a closed loop, requests whose client became free in it.
+    pub scheduled: u64,
+    /// Requests with an outcome.
+    pub decided: u64,
+    /// Requests that ended `ok` within every limit; `null` when that is not known for all.
+    pub good: Option<u64>,
+    /// Requests by outcome; outcomes that did not occur are left out.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// Ended `ok`, but cut by a limit or a filter.
+    pub truncated: u64,
+    /// Ended `ok` without an answer.
+    pub answerless: u64,
+    /// Requests with each warning.
+    pub warnings: BTreeMap<Warning, u64>,
+    /// Prompt tokens; `null` when a request that ended `ok` has none.
+    pub input_tokens: Option<u64>,
+    /// Completion tokens; `null` when a request that ended `ok` has none.
+    pub output_tokens: Option<u64>,
+}
+
+/// The evidence of one trial for one objective.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectiveEvidence {
+    /// The objective's name.
+    pub id: String,
+    /// Requests to which it applies, undecided ones included.
+    pub n: u64,
+    /// Known violations.
+    pub violations: u64,
+    /// Requests without an outcome: violations for PASS, none for FAIL.
+    pub undecided: u64,
+    /// Requests that ended `ok` but whose value could not be measured; any makes the objective UNKNOWN.
+    pub unmeasured: u64,
+    /// The nearest-rank quantile; `null` when it falls among failures, and for shares.
+    pub quantile_ns: Option<u64>,
+    /// Order statistics that bound the quantile at 95 % on each side; `null` where there is none or it is infinite.
+    pub lower_ns: Option<u64>,
+    /// See `lower_ns`.
+    pub upper_ns: Option<u64>,
+}
+
+/// The slope of the number in flight over the window (method, section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriftRecord {
+    /// Requests in flight gained per second.
+    pub slope_per_s: f64,
+    /// Slope over its standard error.
+    pub t: f64,
+    /// Share of the arrivals that piles up.
+    pub growth: f64,
+    /// Significant and more than 5 % of the arrivals.
+    pub drifting: bool,
+}
+
+/// How well the load generator kept its plan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HealthRecord {
+    /// Scheduled arrival to request on the wire, over all requests of the window that were sent.
+    pub send_lag: Option<Quantiles>,
+    /// The generator's own part of it: send lag without the time that the network took to connect.
+    pub dispatch_lag: Option<Quantiles>,
+    /// The largest dispatch lag p99 at which the trial is evidence; `null` in a closed loop.
+    pub dispatch_lag_limit_ns: Option<u64>,
+    /// Requests of the window that were due.
+    pub due: u64,
+    /// Of those, requests that the generator handed to the network.
+    pub sent: u64,
+    /// First to last due instant of the window.
+    pub planned_span_ns: Option<u64>,
+    /// First to last instant at which the generator released them.
+    pub actual_span_ns: Option<u64>,
+    /// How late a 10 ms heartbeat on the same runtime was.
+    pub runtime_lag: Option<Quantiles>,
+    /// CPU time of this process over the trial, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// That time per second and core.
+    pub cpu_share: Option<f64>,
+    /// The most connections that were open at once.
+    pub connections: Option<u64>,
+    /// Difference between the wall clock and the steady clock over the trial.
+    pub clock_step_ns: Option<i64>,
+    /// What makes the trial void; empty when it is evidence.
+    pub faults: Vec<String>,
+}
+
+/// The capacity seen over the steps of one run, each load tried once: it says what this schedule did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityRecord {
+    /// The highest load that held below the lowest that did not.
+    pub holds_at: Option<Load>,
+    /// The lowest load that did not hold; `null` when all held.
+    pub breaks_at: Option<Load>,
+    /// Confidence of the interval, in parts per million; one schedule gives none.
+    pub confidence: Option<Share>,
+    /// Goodput at `holds_at`.
+    pub goodput: Option<f64>,
+    /// A load above one that did not hold did hold; it is not believed.
+    pub non_monotone: bool,
+    /// The limit that broke first.
+    pub binding: Option<Binding>,
+}
+
+/// The limit that broke first, or comes closest to breaking where none did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// The objective's name.
+    pub objective: String,
+    /// The load at which it was seen.
+    pub load: Load,
+    /// Whether it broke there.
+    pub broke: bool,
+    /// Violations there.
+    pub violations: u64,
+    /// Requests there.
+    pub n: u64,
+}
+
+/// One stability row's readings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRecord {
+    /// The row's name.
+    pub name: String,
+    /// What kind of row it is.
+    pub kind: ProbeKind,
+    /// The largest rise that passes; `null` for an exit code.
+    pub max_increase: Option<f64>,
+    /// Read before the first trial.
+    pub before: Option<Reading>,
+    /// Read after the last drain.
+    pub after: Option<Reading>,
+}
+
+/// What kind of stability row it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// A number that may rise by at most a limit.
+    Counter,
+    /// An exit code that must be 0.
+    ExitCode,
+}
+
+/// One answer of a probe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// The number or the exit code; `null` when the probe failed.
+    pub value: Option<f64>,
+    /// Why there is none.
+    pub failure: Option<String>,
+    /// How long the probe took.
+    pub took_ns: u64,
+}
+
+/// Planned and measured cells: one cell per step and one per stability row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Completeness {
+    /// Cells that the contract declares.
+    pub planned: u64,
+    /// Cells that were measured.
+    pub measured: u64,
+}
