@@ -1,1 +1,45 @@
-//! Written next.
+//! One file per command: the only wiring between the rooms. Every failure ends here as a message and an exit code.
+
+mod cli;
+mod exit;
+mod gate;
+mod interrupt;
+mod judge;
+mod prepare;
+mod progress;
+mod run;
+mod schema;
+mod simulate;
+mod smoke;
+mod supervise;
+mod validate;
+mod warm;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+pub use exit::Exit;
+use exit::Failure;
+
+/// Runs one command line and returns its exit code. The command line starts with the program's name.
+pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(message) => {
+            // Help and version are answers, everything else is a mistake.
+            let exit = if message.use_stderr() { Exit::Usage } else { Exit::Pass };
+            drop(message.print());
+            return exit;
+        }
+    };
+    let outcome = match cli.command {
+        Command::Gate(arguments) => gate::gate(&arguments),
+        Command::Validate(arguments) => validate::validate(&arguments),
+        Command::Smoke(arguments) => smoke::smoke(&arguments),
+        Command::Judge(arguments) => judge::judge(&arguments),
+        Command::Simulate(arguments) => simulate::simulate(&arguments),
+        Command::Schema(arguments) => schema::schema(&arguments),
+        Command::Supervise(arguments) => Ok(supervise::supervise(arguments)),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

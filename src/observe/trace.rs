@@ -195,3 +195,36 @@ pub struct ToolCall {
     /// Its arguments, concatenated.
     pub arguments: String,
 }
+
+impl RequestTrace {
+    /// The trace of a request that had no reply at all: nothing but its outcome and its end is known.
+    pub fn without_reply(outcome: Outcome, error: String, finished_ns: u64) -> Self {
+        Self {
+            outcome,
+            status: None,
+            error: Some(error),
+            retry_after_s: None,
+            first_output_ns: None,
+            first_output_kind: None,
+            first_answer_ns: None,
+            last_output_ns: None,
+            finished_ns,
+            output_chunks: 0,
+            chunk_gaps_ns: Vec::new(),
+            output_writes: 0,
+            first_output_write: None,
+            first_answer_write: None,
+            input_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            cached_tokens: None,
+            finish_reason: None,
+            finish_reason_raw: None,
+            truncated: None,
+            answerless: None,
+            done_seen: false,
+            warnings: Vec::new(),
+            texts: None,
+        }
+    }
+}

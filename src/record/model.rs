@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Verdict;
-use crate::observe::{Outcome, OutputKind, Warning};
+use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
 use crate::schedule::{Segment, TrialCounts};
 use crate::units::{Digest, Load, Share};
 
@@ -69,6 +69,20 @@ pub struct RequestRecord {
     pub good: Option<bool>,
     /// Names of the limits it missed; `null` when it did not end `ok`.
     pub missed: Option<Vec<String>>,
+}
+
+/// One line of `samples.jsonl`: a reply kept in full, as evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptReply {
+    /// The case.
+    pub case: String,
+    /// The trial's number.
+    pub trial: u32,
+    /// Index of the arrival.
+    pub arrival: u64,
+    /// What was said.
+    #[serde(flatten)]
+    pub texts: ReplyTexts,
 }
 
 /// `result.json`: everything a verdict needs, and the verdict.

@@ -1,0 +1,204 @@
+//! The command line: flags only.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::observe::Protocol;
+use crate::units::parse_duration;
+
+/// Where a contract is looked for when none is named.
+pub(super) const DEFAULT_CONTRACT: &str = ".goodput/contract.yaml";
+
+/// Can this LLM serving change ship? Measures SLO-qualified goodput and answers PASS, FAIL or UNKNOWN.
+#[derive(Debug, Parser)]
+#[command(name = "goodput", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 PASS, or UNKNOWN that the policy lets through · 1 FAIL · 2 bad usage or contract · \
+    3 UNKNOWN · 70 the tool itself failed · 130, 143 interrupted, after writing what was measured";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// The main job: validate, smoke, run, judge, report. The exit code is the verdict.
+    Gate(GateArguments),
+    /// Checks a contract and prints its plan, and which objectives the plan can decide.
+    Validate(ValidateArguments),
+    /// Dry run before any load: proves that payload, reply, usage and every probe give data.
+    Smoke(SmokeArguments),
+    /// Computes the verdict again from stored evidence.
+    Judge(JudgeArguments),
+    /// Runs the embedded simulated endpoint alone.
+    Simulate(SimulateArguments),
+    /// Prints a JSON Schema.
+    Schema(SchemaArguments),
+    /// Holds a launched endpoint's process group and ends it when this process's standard input ends.
+    #[command(hide = true)]
+    Supervise(SuperviseArguments),
+}
+
+/// How a result is printed on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputFormat {
+    /// Tables for a terminal.
+    Table,
+    /// GitHub-flavoured Markdown.
+    Markdown,
+    /// The whole result as JSON.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GateArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// Folder in which the run's own folder is made.
+    #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
+    pub(super) runs: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub(super) output_format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
+}
+
+/// How a plan or a dry run is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanFormat {
+    /// Text for a terminal.
+    Table,
+    /// JSON.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct JudgeArguments {
+    /// A run's folder, or its `result.json`.
+    pub(super) result: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub(super) output_format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SimulateArguments {
+    /// The profile of the simulated endpoint; a small default without one.
+    pub(super) profile: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub(super) listen: SocketAddr,
+    /// File for the endpoint's own log of true times, one JSON object a request.
+    #[arg(long, value_name = "FILE")]
+    pub(super) log: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArguments {
+    /// Whose schema.
+    #[arg(value_enum, default_value_t = SchemaKind::Contract)]
+    pub(super) kind: SchemaKind,
+}
+
+/// What a schema describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaKind {
+    /// The contract.
+    Contract,
+    /// `result.json`.
+    Result,
+    /// A line of `requests.jsonl`.
+    Request,
+    /// A profile of the simulated endpoint.
+    Profile,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SuperviseArguments {
+    #[arg(long)]
+    pub(super) stop_within_ms: u64,
+    #[arg(long)]
+    pub(super) log: PathBuf,
+    #[arg(last = true, required = true)]
+    pub(super) command: Vec<String>,
+}
+
+/// With a contract, everything comes from there; without one, from these flags.
+#[derive(Debug, Args)]
+pub(super) struct SmokeArguments {
+    /// The contract; not with `--url`.
+    #[arg(conflicts_with = "url")]
+    pub(super) contract: Option<PathBuf>,
+    /// The endpoint's full URL.
+    #[arg(long, requires = "protocol")]
+    pub(super) url: Option<String>,
+    /// The dialect of requests and replies.
+    #[arg(long, visible_alias = "adapter", value_parser = protocol, requires = "url")]
+    pub(super) protocol: Option<Protocol>,
+    /// The model's name, for `$model`.
+    #[arg(long, default_value = "default", requires = "url")]
+    pub(super) model: String,
+    /// The prompt to send.
+    #[arg(long, conflicts_with = "cases", requires = "url")]
+    pub(super) prompt: Option<String>,
+    /// A JSON or JSON-lines file of cases, sent in their order.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(super) cases: Option<PathBuf>,
+    /// A JSON file with the payload template; the protocol's own without it.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(super) payload_template: Option<PathBuf>,
+    /// The `max_tokens` of cases that name none.
+    #[arg(long, value_name = "N", requires = "url")]
+    pub(super) max_tokens: Option<u32>,
+    /// Clients that ask at the same time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) clients: u32,
+    /// Requests that each client sends, one after the other; with several cases, at least as many as send each once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) rounds: Option<u32>,
+    /// Longest life of a request.
+    #[arg(long, value_parser = duration, default_value = "120s", requires = "url")]
+    pub(super) timeout: Duration,
+    /// Longest silence between two messages of a reply.
+    #[arg(long, value_parser = duration, default_value = "30s", requires = "url")]
+    pub(super) idle_timeout: Duration,
+    /// A request header from an environment variable, `NAME=env:VARIABLE`, or `NAME=env:VARIABLE:PREFIX`; repeatable.
+    #[arg(long, value_name = "NAME=env:VARIABLE", requires = "url")]
+    pub(super) header: Vec<String>,
+    /// PEM file of certificates to trust besides the system's.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(super) ca_file: Option<PathBuf>,
+    /// File for the requests' records, texts included, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
+}
+
+fn protocol(name: &str) -> Result<Protocol, String> {
+    Protocol::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Protocol::ALL.iter().map(|p| p.name()).collect();
+        format!("not a protocol; write one of {}", names.join(", "))
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match parse_duration(text).map_err(|error| error.to_string())? {
+        Duration::ZERO => Err("a limit of zero leaves no time".to_owned()),
+        duration => Ok(duration),
+    }
+}

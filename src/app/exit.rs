@@ -1,0 +1,98 @@
+//! Exit codes, and failures as a message with a hint.
+
+use std::io::Write;
+
+use crate::contract::{Fault, render_faults};
+use crate::judge::{Status, Verdict};
+use crate::record::StoreError;
+
+/// What an exit code says; the numbers are a published promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// PASS, or an UNKNOWN that the policy lets through.
+    Pass,
+    /// FAIL; for `smoke`: proven not to work.
+    Fail,
+    /// Bad usage or a bad contract; nothing was started.
+    Usage,
+    /// UNKNOWN; for `smoke`: something could not be proven.
+    Unknown,
+    /// The tool itself failed, a full disk included.
+    Internal,
+    /// Stopped by this signal, after writing what was measured.
+    Signal(i32),
+    /// The exit code of a command that was run for its own sake.
+    Other(u8),
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Fail => 1,
+            Self::Usage => 2,
+            Self::Unknown => 3,
+            Self::Internal => 70,
+            Self::Signal(number) => 128 + u8::try_from(number).unwrap_or(0),
+            Self::Other(code) => code,
+        }
+    }
+
+    /// What a verdict exits with.
+    pub(super) fn of_verdict(verdict: &Verdict) -> Self {
+        match verdict.overall {
+            Status::Pass => Self::Pass,
+            Status::Fail => Self::Fail,
+            Status::Unknown if verdict.unknown_blocks => Self::Unknown,
+            Status::Unknown => Self::Pass,
+        }
+    }
+}
+
+/// Why a command ended without its answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A mistake of the person who runs the command.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into(), hint: None }
+    }
+
+    /// A failure of the tool or the machine.
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Internal, message: message.into(), hint: None }
+    }
+
+    /// Faults in a contract, each with its place.
+    pub(super) fn contract(faults: &[Fault], file: &str, text: &str) -> Self {
+        Self::usage(render_faults(faults, file, text).trim_end())
+    }
+
+    /// What to do next.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says it on standard error.
+    pub(super) fn report(self) -> Exit {
+        let mut stderr = anstream::stderr();
+        drop(writeln!(stderr, "goodput: {}", self.message));
+        if let Some(hint) = self.hint {
+            drop(writeln!(stderr, "  hint: {hint}"));
+        }
+        self.exit
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::internal(error.to_string())
+    }
+}

@@ -1,0 +1,84 @@
+//! `goodput gate`: the main job.
+
+use std::io::{IsTerminal, Write, stdout};
+
+use tokio::runtime::Runtime;
+
+use super::cli::{GateArguments, OutputFormat};
+use super::exit::{Exit, Failure};
+use super::interrupt::Interrupt;
+use super::prepare::read_contract;
+use super::run::Run;
+use crate::record::{RunFolder, RunResult, Stop};
+use crate::report;
+
+pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
+    let source = read_contract(&arguments.contract)?;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let interrupt = Interrupt::listen()?;
+        let run = Run::prepare(source, &arguments.runs)?;
+        let result = run.carry_out(&interrupt).await?;
+        let stored = store(run.folder(), &result);
+        print(&report_as(&result, arguments.output_format));
+        drop(writeln!(std::io::stderr(), "goodput: written to {}", run.folder().path().display()));
+        stored?;
+        conclude(&result, &interrupt)
+    })
+}
+
+/// The runtime that carries load and everything else.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(format!("failed to start: {error}")))
+}
+
+fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
+    folder.write("result.json", report::json(result).as_bytes())?;
+    folder.write("summary.md", report::markdown(result).as_bytes())?;
+    Ok(())
+}
+
+/// The exit code: a signal and a failure of our own are told from the verdict, which is written all the same.
+fn conclude(result: &RunResult, interrupt: &Interrupt) -> Result<Exit, Failure> {
+    if let Some(Stop::Storage { detail }) = &result.stopped {
+        return Err(Failure::internal(detail.clone()).hint("free space where the run's folder is, and run again"));
+    }
+    if let Some(number) = interrupt.signal() {
+        return Ok(Exit::Signal(number));
+    }
+    Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+}
+
+/// The result in the form asked for.
+pub(super) fn report_as(result: &RunResult, format: OutputFormat) -> String {
+    match format {
+        OutputFormat::Table => report::terminal(result, width(), color()),
+        OutputFormat::Markdown => report::markdown(result),
+        OutputFormat::Json => report::json(result),
+    }
+}
+
+/// Width of the terminal, or of `COLUMNS`, or 100.
+pub(super) fn width() -> usize {
+    const DEFAULT: usize = 100;
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let measured = || stdout().is_terminal().then(terminal_columns).flatten();
+    columns.or_else(measured).unwrap_or(DEFAULT).clamp(60, 200)
+}
+
+fn terminal_columns() -> Option<usize> {
+    comfy_table::Table::new().width().map(usize::from)
+}
+
+/// Whether standard output is a terminal that wants colours (`NO_COLOR`, `CLICOLOR_FORCE` and `TERM` are honoured).
+pub(super) fn color() -> bool {
+    anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never
+}
+
+/// Prints to standard output; a reader that has gone away is no failure.
+pub(super) fn print(text: &str) {
+    drop(stdout().lock().write_all(text.as_bytes()));
+}

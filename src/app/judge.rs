@@ -1,0 +1,57 @@
+//! `goodput judge`: the verdict again, from the files alone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::cli::JudgeArguments;
+use super::exit::{Exit, Failure};
+use super::gate::{print, report_as};
+use crate::contract::{Contract, from_value};
+use crate::judge::conclude;
+use crate::record::{
+    RunResult, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step, summarise_trial,
+};
+use crate::units::Load;
+
+pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
+    let path = if arguments.result.is_dir() { arguments.result.join("result.json") } else { arguments.result.clone() };
+    let stored = read_result(&path).map_err(|error| Failure::usage(error.to_string()))?;
+    let contract = from_value(&stored.contract, Path::new(".")).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect();
+        Failure::usage(format!("{}: its contract cannot be read:\n  {}", path.display(), lines.join("\n  ")))
+    })?;
+    let mut result = stored.clone();
+    let requests = path.with_file_name("requests.jsonl");
+    if requests.is_file() {
+        summarise_again(&contract, &mut result, &requests)?;
+    }
+    conclude(&contract, &mut result);
+    print(&report_as(&result, arguments.output_format));
+    if result.steps != stored.steps || result.verdict != stored.verdict {
+        let what = if result.verdict == stored.verdict { "figures" } else { "verdict" };
+        return Err(Failure::internal(format!(
+            "{}: the stored {what} is not what the evidence yields",
+            path.display()
+        ))
+        .hint("the result was changed, or written by another version"));
+    }
+    Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+}
+
+/// Counts everything again from the single requests, so that nothing but what was observed decides.
+fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &PathBuf) -> Result<(), Failure> {
+    let mut trials: BTreeMap<u32, TrialAccumulator> = BTreeMap::new();
+    read_requests(requests, |record| trials.entry(record.trial).or_default().push(&record))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    for step in &mut result.steps {
+        let mut again = Vec::new();
+        for record in &step.trials {
+            let facts = TrialFacts::of(record, step.load);
+            let accumulator = trials.remove(&record.trial).unwrap_or_default();
+            again.push((summarise_trial(&contract.slo, &facts, &accumulator), accumulator));
+        }
+        let load: Load = step.load;
+        *step = summarise_step(&contract.slo, load, &again);
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! From a contract file to everything that can be known before anything is started.
+
+use std::path::{Path, PathBuf};
+
+use super::exit::Failure;
+use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, WorkloadSource, parse};
+use crate::observe::Protocol;
+use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
+use crate::units::Load;
+use crate::workload::{Case, Workload, parse_cases};
+
+/// A contract that was read, and where.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// The contract.
+    pub(super) loaded: Loaded,
+    /// Its text.
+    pub(super) text: String,
+    /// The folder that its relative paths start from.
+    pub(super) folder: PathBuf,
+}
+
+/// Reads a contract and checks it by itself.
+pub(super) fn read_contract(path: &Path) -> Result<Source, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("failed to read the contract {}: {error}", path.display()))
+            .hint("name the contract: `goodput gate path/to/contract.yaml`")
+    })?;
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let loaded =
+        parse(&text, &folder).map_err(|faults| Failure::contract(&faults, &path.display().to_string(), &text))?;
+    Ok(Source { loaded, text, folder })
+}
+
+/// Reads the cases and fills the payload with each.
+pub(super) fn build_workload(source: &WorkloadSource, protocol: Protocol, model: &str) -> Result<Workload, Failure> {
+    let cases = match &source.cases {
+        CaseSource::Inline(cases) => cases.clone(),
+        CaseSource::File(path) => read_cases(path)?,
+    };
+    let template = match &source.payload {
+        Some(payload) => payload.clone(),
+        None => protocol.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
+    };
+    fill(&cases, template, protocol, model, source.seed)
+}
+
+/// Fills a payload template with every case, asking for token counts where the dialect can.
+pub(super) fn fill(
+    cases: &[Case],
+    mut template: serde_json::Value,
+    protocol: Protocol,
+    model: &str,
+    seed: u64,
+) -> Result<Workload, Failure> {
+    protocol.ask_for_usage(&mut template);
+    Workload::build(cases, &template, model, seed).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
+        Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
+    })
+}
+
+/// Reads a file of cases.
+pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("failed to read the cases {}: {error}", path.display())))?;
+    parse_cases(&text).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {fault}", path.display())).collect();
+        Failure::usage(format!("the cases cannot be used:\n  {}", lines.join("\n  ")))
+    })
+}
+
+/// All trials, in the order they are made: the load that must hold first, so that a budget or a breakdown cannot take its
+/// evidence, then the others from low to high.
+pub(super) fn plan(contract: &Contract) -> Vec<PlannedTrial> {
+    let at = contract.slo.at;
+    let others = contract.traffic.loads().into_iter().filter(|load| *load != at);
+    std::iter::once(at)
+        .chain(others)
+        .zip(0u32..)
+        .map(|(load, trial)| PlannedTrial {
+            trial,
+            seed: contract.workload.seed,
+            load,
+            shape: shape(&contract.traffic, load),
+        })
+        .collect()
+}
+
+fn shape(traffic: &Traffic, load: Load) -> TrialShape {
+    match (traffic, load) {
+        (Traffic::Open { process, counts, .. }, Load::RateMilli(rate)) => {
+            TrialShape::Open { process: *process, rate, counts: *counts }
+        }
+        (Traffic::Closed { warm_up, window, drain, .. }, Load::Clients(clients)) => {
+            TrialShape::Closed(ConcurrencyPlan {
+                clients,
+                warm_up_ns: warm_up.as_nanos() as u64,
+                window_ns: window.as_nanos() as u64,
+                drain_ns: drain.as_nanos() as u64,
+            })
+        }
+        (Traffic::Open { .. }, Load::Clients(_)) | (Traffic::Closed { .. }, Load::RateMilli(_)) => {
+            unreachable!("the loads of a traffic model are of its own kind")
+        }
+    }
+}
+
+/// Port 0 of a simulated endpoint stands for one that is free now.
+pub(super) fn choose_port(contract: &mut Contract) -> Result<(), Failure> {
+    let simulated = matches!(contract.endpoint.launch, Some(Launch { what: LaunchWhat::Simulate(_), .. }));
+    if !simulated || contract.endpoint.url.port() != Some(0) {
+        return Ok(());
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| Failure::internal(format!("failed to find a free port: {error}")))?
+        .port();
+    contract
+        .endpoint
+        .url
+        .set_port(Some(port))
+        .map_err(|()| Failure::usage("endpoint.url cannot take a port".to_owned()))
+}

@@ -1,0 +1,330 @@
+//! `goodput smoke`: a dry run before any load.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+use url::Url;
+
+use super::cli::{PlanFormat, SmokeArguments};
+use super::exit::{Exit, Failure};
+use super::gate::{color, print, runtime, width};
+use super::interrupt::Interrupt;
+use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
+use super::warm::warm_up;
+use crate::contract::{
+    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, RequestLimits, StabilityRow,
+};
+use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
+use crate::judge::Status;
+use crate::observe::{Outcome, Protocol, Warning};
+use crate::probe;
+use crate::record::{Readiness, RequestRecord, grade};
+use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
+use crate::schedule::Segment;
+use crate::workload::{Case, Workload};
+
+/// Without `--rounds` every case is sent once, but no more than so many.
+const MOST_BY_DEFAULT: usize = 10;
+
+/// What is smoked: from a contract or from flags.
+struct Subject {
+    endpoint: Endpoint,
+    workload: Workload,
+    limits: RequestLimits,
+    needs_usage: bool,
+    stability: Vec<StabilityRow>,
+    folder: PathBuf,
+}
+
+/// A finished request with its texts: an entry of `--output`.
+#[derive(Serialize)]
+struct Smoked {
+    #[serde(flatten)]
+    record: RequestRecord,
+    text: String,
+    reasoning: String,
+}
+
+/// The file of `--output`.
+#[derive(Serialize)]
+struct SmokeOutput<'a> {
+    requests: &'a [Smoked],
+}
+
+pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
+    let subject = match (&arguments.url, &arguments.contract) {
+        (Some(url), _) => from_flags(arguments, url)?,
+        (None, contract) => from_contract(contract.as_deref())?,
+    };
+    runtime()?.block_on(async {
+        let interrupt = Interrupt::listen()?;
+        let (report, smoked) = carry_out(subject, arguments, &interrupt).await?;
+        match arguments.output_format {
+            PlanFormat::Table => print(&report::smoke(&report, width(), color())),
+            PlanFormat::Json => print(&report::json(&report)),
+        }
+        if let Some(path) = &arguments.output {
+            std::fs::write(path, report::json(&SmokeOutput { requests: &smoked }))
+                .map_err(|error| Failure::internal(format!("failed to write {}: {error}", path.display())))?;
+        }
+        Ok(match (interrupt.signal(), report.overall()) {
+            (Some(number), _) => Exit::Signal(number),
+            (None, Status::Pass) => Exit::Pass,
+            (None, Status::Fail) => Exit::Fail,
+            (None, Status::Unknown) => Exit::Unknown,
+        })
+    })
+}
+
+fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
+    let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)))?;
+    let mut contract = source.loaded.contract;
+    choose_port(&mut contract)?;
+    let workload = build_workload(&contract.workload, contract.endpoint.protocol, &contract.endpoint.model)?;
+    let by_objective =
+        |objective: &Objective| matches!(objective, Objective::Latency { metric, .. } if metric.needs_usage());
+    let needs_usage = contract.slo.request.set().any(|(metric, _)| LatencyMetric::needs_usage(metric))
+        || contract.slo.objectives.iter().any(by_objective);
+    Ok(Subject {
+        endpoint: contract.endpoint,
+        workload,
+        limits: contract.slo.request,
+        needs_usage,
+        stability: contract.stability,
+        folder: source.folder,
+    })
+}
+
+fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure> {
+    let protocol = arguments.protocol.unwrap_or(Protocol::OpenaiChat);
+    let endpoint = Endpoint {
+        url: parse_url(url)?,
+        protocol,
+        model: arguments.model.clone(),
+        headers: arguments.header.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
+        timeout: arguments.timeout,
+        idle_timeout: arguments.idle_timeout,
+        http: HttpVersion::Auto,
+        ca_file: arguments.ca_file.clone(),
+        proxy: None,
+        launch: None,
+    };
+    let mut cases = match (&arguments.cases, &arguments.prompt) {
+        (Some(path), _) => read_cases(path)?,
+        (None, prompt) => {
+            let prompt = prompt.as_deref().unwrap_or("Say hello in one short sentence.");
+            let fields = Map::from_iter([("prompt".to_owned(), Value::from(prompt))]);
+            vec![Case { id: "prompt".to_owned(), fields }]
+        }
+    };
+    if let Some(max_tokens) = arguments.max_tokens {
+        for case in &mut cases {
+            case.fields.entry("max_tokens").or_insert_with(|| max_tokens.into());
+        }
+    }
+    let template = match &arguments.payload_template {
+        Some(path) => read_template(path)?,
+        None => protocol.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
+    };
+    Ok(Subject {
+        workload: fill(&cases, template, protocol, &arguments.model, 0)?,
+        endpoint,
+        limits: RequestLimits::default(),
+        needs_usage: false,
+        stability: Vec::new(),
+        folder: PathBuf::from("."),
+    })
+}
+
+fn parse_url(text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).map_err(|error| Failure::usage(format!("--url: `{text}` is not a URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Failure::usage(format!("--url: `{}` is neither http nor https", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::usage("--url: holds credentials, which would end up in files and logs").hint(
+            "put them into an environment variable and name it: --header \"Authorization=env:VARIABLE:Basic \"",
+        ));
+    }
+    Ok(url)
+}
+
+/// `NAME=env:VARIABLE` or `NAME=env:VARIABLE:PREFIX`.
+fn parse_header(text: &str) -> Result<Header, Failure> {
+    let form = "write NAME=env:VARIABLE, as in `--header Authorization=env:TOKEN:\"Bearer \"`";
+    let (name, source) =
+        text.split_once('=').ok_or_else(|| Failure::usage(format!("--header: `{text}` has no `=`")).hint(form))?;
+    let Some(source) = source.strip_prefix("env:") else {
+        // The value may be a secret, so it is not repeated.
+        return Err(Failure::usage(format!(
+            "--header: the value of `{name}` is written out; secrets belong in variables"
+        ))
+        .hint(form));
+    };
+    let (variable, prefix) = source.split_once(':').unwrap_or((source, ""));
+    let value = HeaderSource::Environment { variable: variable.to_owned(), prefix: prefix.to_owned() };
+    Ok(Header { name: name.trim().to_ascii_lowercase(), value })
+}
+
+fn read_template(path: &Path) -> Result<Value, Failure> {
+    let fault =
+        |problem: String| Failure::usage(format!("failed to read the payload template {}: {problem}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| fault(error.to_string()))
+}
+
+async fn carry_out(
+    subject: Subject,
+    arguments: &SmokeArguments,
+    interrupt: &Interrupt,
+) -> Result<(SmokeReport, Vec<Smoked>), Failure> {
+    let target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+    let sent = describe(&subject, &target);
+    let clock = Clock::start();
+    let lane = Arc::new(Lane {
+        clock,
+        target,
+        pool: Pool::new(clock),
+        workload: subject.workload,
+        limits: subject.limits,
+        run_id: format!("goodput-smoke-{}", std::process::id()),
+        keep: Vec::new(),
+    });
+    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], problems: vec![], unproven: vec![] };
+    let log = std::env::temp_dir().join(format!("{}.log", lane.run_id));
+    let launched = match subject.endpoint.launch {
+        None => None,
+        Some(_) => Some(warm_up(&subject.endpoint, &lane, &subject.folder, &log, interrupt.token()).await?),
+    };
+    if let Some(Readiness::NotReady { detail }) = launched.as_ref().map(|warm| &warm.record.ready) {
+        report.problems.push(format!("the endpoint is not ready: {detail}"));
+    }
+    let mut smoked = Vec::new();
+    if report.problems.is_empty() {
+        smoked = ask_all(&lane, arguments, interrupt).await;
+    }
+    for row in &subject.stability {
+        let reading = probe::read(&row.probe, &subject.folder).await;
+        report.probes.push(ProbeAnswer { name: row.name.clone(), value: reading.value, failure: reading.failure });
+    }
+    if let Some(warm) = launched {
+        let record = warm.stop().await;
+        report.problems.extend(record.log_tail.iter().map(|line| format!("endpoint log: {line}")));
+        drop(std::fs::remove_file(&log));
+    }
+    report.requests = smoked.iter().map(shown).collect();
+    conclude(&mut report, subject.needs_usage);
+    Ok((report, smoked))
+}
+
+fn describe(subject: &Subject, target: &Target) -> SmokeSent {
+    const EXCERPT: usize = 2_000;
+    let body = subject.workload.cases().first().map(|case| case.body.clone()).unwrap_or_default();
+    let body: String = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    SmokeSent {
+        line: format!("POST {}", subject.endpoint.url),
+        protocol: subject.endpoint.protocol.name().to_owned(),
+        headers: target.shown_headers(),
+        body: target.secrets().mask(&body).into_owned(),
+    }
+}
+
+async fn ask_all(lane: &Arc<Lane>, arguments: &SmokeArguments, interrupt: &Interrupt) -> Vec<Smoked> {
+    let clients = arguments.clients;
+    let cases = lane.workload.cases().len();
+    let by_default = cases.min(MOST_BY_DEFAULT).div_ceil(clients as usize) as u32;
+    let rounds = arguments.rounds.unwrap_or(by_default);
+    let next = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..clients {
+        let (lane, next, cancel) = (Arc::clone(lane), Arc::clone(&next), interrupt.token().clone());
+        tasks.spawn(async move {
+            let mut smoked = Vec::new();
+            for _ in 0..rounds {
+                if cancel.is_cancelled() {
+                    break;
+                }
+                smoked.push(ask(&lane, next.fetch_add(1, Ordering::Relaxed), &cancel).await);
+            }
+            smoked
+        });
+    }
+    let mut all: Vec<Smoked> = tasks.join_all().await.into_iter().flatten().collect();
+    all.sort_by_key(|smoked| smoked.record.arrival);
+    all
+}
+
+async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationToken) -> Smoked {
+    let cases = lane.workload.cases();
+    let case = &cases[arrival as usize % cases.len()];
+    let due_ns = lane.clock.now_ns();
+    let order = Order {
+        body: case.body.clone(),
+        request_id: format!("{}-{arrival}", lane.run_id),
+        scheduled_ns: due_ns,
+        keep_texts: true,
+    };
+    let mut exchange = exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await;
+    let texts = exchange.trace.texts.take().unwrap_or_default();
+    let mask = |text: &str| lane.target.secrets().mask(text).into_owned();
+    let (text, reasoning) = (mask(&texts.text), mask(&texts.reasoning));
+    let mut record = exchange.into_record(0, 0, arrival, Segment::Window, &case.id, due_ns);
+    grade(&lane.limits, &mut record);
+    Smoked { record, text, reasoning }
+}
+
+fn shown(smoked: &Smoked) -> SmokeRequest {
+    let record = &smoked.record;
+    let since_due = |at: Option<u64>| at.map(|at| at.saturating_sub(record.scheduled_ns));
+    SmokeRequest {
+        case: record.case.clone(),
+        outcome: record.outcome,
+        status: record.status,
+        error: record.error.clone(),
+        first_output_kind: record.first_output_kind,
+        first_output_ns: since_due(record.first_output_ns),
+        e2e_ns: since_due(record.last_output_ns),
+        input_tokens: record.input_tokens,
+        output_tokens: record.output_tokens,
+        output_chunks: record.output_chunks,
+        finish_reason: record.finish_reason.clone(),
+        text: Some(smoked.text.clone()).filter(|text| !text.is_empty()),
+        warnings: record.warnings.clone(),
+    }
+}
+
+/// What was proven not to work, and what could not be proven.
+fn conclude(report: &mut SmokeReport, needs_usage: bool) {
+    let (mut problems, mut unproven) = (Vec::new(), Vec::new());
+    for request in &report.requests {
+        let status = request.status.map(|status| format!(" {status}")).unwrap_or_default();
+        let error = request.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+        let said = format!("case `{}` ended with {}{status}{error}", request.case, request.outcome.name());
+        match request.outcome {
+            Outcome::Ok => {}
+            // Nobody was there to prove anything.
+            Outcome::ConnectError | Outcome::NoResponse | Outcome::Unsent | Outcome::Cancelled => unproven.push(said),
+            _ => problems.push(said),
+        }
+    }
+    let without_counts = |r: &SmokeRequest| {
+        r.outcome == Outcome::Ok && (r.output_tokens.is_none() || r.warnings.contains(&Warning::UsageContradiction))
+    };
+    if needs_usage && report.requests.iter().any(without_counts) {
+        unproven.push("the reply holds no usable token counts, so every limit on tpot will be UNKNOWN".to_owned());
+    }
+    if report.requests.is_empty() && report.problems.is_empty() {
+        unproven.push("no request was sent".to_owned());
+    }
+    for probe in &report.probes {
+        if let Some(failure) = &probe.failure {
+            unproven.push(format!("the probe `{}` gives nothing: {failure}", probe.name));
+        }
+    }
+    report.problems.extend(problems);
+    report.unproven.extend(unproven);
+}

@@ -1,0 +1,49 @@
+//! `goodput validate`: checks a contract and prints its plan.
+
+use super::cli::{PlanFormat, ValidateArguments};
+use super::exit::{Exit, Failure};
+use super::gate::{color, print, width};
+use super::prepare::{build_workload, plan, read_contract};
+use crate::contract::Contract;
+use crate::judge::decidability;
+use crate::report::{self, ObjectiveRow, PlanReport, PlanStep};
+use crate::schedule::{PlannedTrial, TrialShape, plan_digest};
+use crate::workload::Workload;
+
+pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
+    let source = read_contract(&arguments.contract)?;
+    let contract = &source.loaded.contract;
+    let workload = build_workload(&contract.workload, contract.endpoint.protocol, &contract.endpoint.model)?;
+    let report = describe(contract, &workload, &plan(contract));
+    match arguments.output_format {
+        PlanFormat::Table => print(&report::plan(&report, width(), color())),
+        PlanFormat::Json => print(&report::json(&report)),
+    }
+    Ok(Exit::Pass)
+}
+
+fn describe(contract: &Contract, workload: &Workload, trials: &[PlannedTrial]) -> PlanReport {
+    let mut steps: Vec<PlanStep> = trials
+        .iter()
+        .map(|planned| PlanStep {
+            load: planned.load,
+            must_hold: planned.load == contract.slo.at,
+            requests: match planned.shape {
+                TrialShape::Open { counts, .. } => Some(counts),
+                TrialShape::Closed(_) => None,
+            },
+            load_time_ns: planned.load_time().as_nanos() as u64,
+        })
+        .collect();
+    steps.sort_by_key(|step| step.load);
+    PlanReport {
+        name: contract.name.clone(),
+        total_requests: steps.iter().map(|step| step.requests.map(|counts| counts.total())).sum(),
+        total_time_ns: steps.iter().map(|step| step.load_time_ns).sum(),
+        plan_digest: plan_digest(trials),
+        workload_digest: workload.digest().clone(),
+        cases: workload.cases().len(),
+        objectives: decidability(contract).into_iter().map(ObjectiveRow::from).collect(),
+        steps,
+    }
+}

@@ -1,0 +1,394 @@
+//! One request and its reply, from the scheduled arrival to an outcome.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
+use hyper::body::{Body as _, Incoming};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::connect::ConnectFailure;
+use super::pool::{Connection, Http1, Http2};
+use super::{Clock, Pool, Target};
+use crate::observe::{Outcome, ReplyEnd, ReplyHead, ReplyReader, RequestTrace};
+use crate::record::RequestRecord;
+use crate::schedule::Segment;
+
+/// How long a reply that is decided may still take to end, so that its connection can be used again.
+const AFTER_DECISION: Duration = Duration::from_millis(250);
+
+/// What is to be sent, and from when its time counts.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The body.
+    pub body: Bytes,
+    /// Sent as `x-request-id`, so that server logs and records can be joined.
+    pub request_id: String,
+    /// The instant it was due, on the run's clock.
+    pub scheduled_ns: u64,
+    /// Whether to keep the reply's texts.
+    pub keep_texts: bool,
+}
+
+/// What became of it. Times are on the run's clock.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// The reply.
+    pub trace: RequestTrace,
+    /// When the request's last byte was written.
+    pub sent_ns: Option<u64>,
+    /// How long connecting took; 0 on a connection that was open.
+    pub connect_ns: u64,
+}
+
+impl Exchange {
+    /// The published form, with times since the trial's start. `good` and `missed` are left to the grading.
+    pub fn into_record(
+        self,
+        start_ns: u64,
+        trial: u32,
+        arrival: u64,
+        segment: Segment,
+        case: &str,
+        scheduled_ns: u64,
+    ) -> RequestRecord {
+        let since = |at: u64| at.saturating_sub(start_ns);
+        let trace = self.trace;
+        // Without a status there was no reply, so nothing is known of its chunks.
+        let replied = trace.status.is_some();
+        RequestRecord {
+            trial,
+            arrival,
+            segment,
+            case: case.to_owned(),
+            scheduled_ns,
+            sent_ns: self.sent_ns.map(since),
+            first_output_ns: trace.first_output_ns.map(since),
+            first_answer_ns: trace.first_answer_ns.map(since),
+            last_output_ns: trace.last_output_ns.map(since),
+            finished_ns: Some(since(trace.finished_ns)),
+            outcome: trace.outcome,
+            status: trace.status,
+            error: trace.error,
+            first_output_kind: trace.first_output_kind,
+            output_chunks: replied.then_some(trace.output_chunks),
+            chunk_gaps_ns: replied.then_some(trace.chunk_gaps_ns),
+            input_tokens: trace.input_tokens,
+            output_tokens: trace.output_tokens,
+            reasoning_tokens: trace.reasoning_tokens,
+            finish_reason: trace.finish_reason,
+            warnings: trace.warnings,
+            truncated: trace.truncated,
+            answerless: trace.answerless,
+            good: None,
+            missed: None,
+        }
+    }
+}
+
+/// Why we stop waiting.
+enum Interruption {
+    Total,
+    Idle,
+    Cancelled,
+}
+
+impl Interruption {
+    fn end(&self) -> ReplyEnd {
+        match self {
+            Self::Total => ReplyEnd::TimedOut("total"),
+            Self::Idle => ReplyEnd::TimedOut("idle"),
+            Self::Cancelled => ReplyEnd::Cancelled,
+        }
+    }
+}
+
+/// Sends one request and reads its reply. It never fails: whatever happens is an outcome.
+pub async fn exchange(
+    pool: &Pool,
+    target: &Target,
+    clock: Clock,
+    order: Order,
+    cancel: &CancellationToken,
+) -> Exchange {
+    let mut watch = Watch::new(target, clock, order.scheduled_ns);
+    let mut reader = ReplyReader::new(target.protocol, order.keep_texts);
+    let connect_from = clock.now_ns();
+    let connection = match pool.take() {
+        Some(connection) => Ok(connection),
+        None => match watch.guard(cancel, pin!(pool.open(target))).await {
+            Ok(opened) => opened,
+            Err(interruption) => {
+                return Exchange {
+                    trace: reader.finish(clock.now_ns(), interruption.end()),
+                    sent_ns: None,
+                    connect_ns: 0,
+                };
+            }
+        },
+    };
+    let connect_ns = clock.now_ns() - connect_from;
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(ConnectFailure { outcome, error }) => {
+            let error = target.secrets.mask(&error).into_owned();
+            return Exchange {
+                trace: RequestTrace::without_reply(outcome, error, clock.now_ns()),
+                sent_ns: None,
+                connect_ns,
+            };
+        }
+    };
+    let mut call = Call::new(connection, target, clock, order);
+    let dispatched_ns = clock.now_ns();
+    watch.message(dispatched_ns);
+    let answered = watch.guard(cancel, pin!(call.head())).await;
+    let trace = match answered {
+        Err(interruption) => reader.finish(clock.now_ns(), interruption.end()),
+        Ok(Err(error)) => headless(reader, &error, clock.now_ns()),
+        Ok(Ok(response)) => {
+            let (head, body) = response.into_parts();
+            reader.head(reply_head(head.status.as_u16(), &head.headers));
+            call.read(body, reader, &mut watch, cancel).await
+        }
+    };
+    let trace = RequestTrace { error: trace.error.map(|e| target.secrets.mask(&e).into_owned()), ..trace };
+    let sent_ns = call.sent_ns(dispatched_ns);
+    if let Some(connection) = call.reusable() {
+        pool.give_back(connection);
+    }
+    Exchange { trace, sent_ns, connect_ns }
+}
+
+/// The limits of one request: its whole life from the scheduled arrival, and the silence between messages.
+struct Watch {
+    clock: Clock,
+    total_ns: u64,
+    idle_ns: u64,
+    last_message_ns: u64,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl Watch {
+    fn new(target: &Target, clock: Clock, scheduled_ns: u64) -> Self {
+        let total_ns = scheduled_ns.saturating_add(target.timeout.as_nanos() as u64);
+        let idle_ns = target.idle_timeout.as_nanos() as u64;
+        let last_message_ns = clock.now_ns();
+        let first = total_ns.min(last_message_ns.saturating_add(idle_ns));
+        let alarm = Box::pin(sleep_until(Instant::from_std(clock.instant(first))));
+        Self { clock, total_ns, idle_ns, last_message_ns, alarm }
+    }
+
+    fn message(&mut self, at_ns: u64) {
+        self.last_message_ns = at_ns;
+    }
+
+    /// The reply is decided: from here only a short time more.
+    fn decided(&mut self) {
+        let end = self.clock.now_ns() + AFTER_DECISION.as_nanos() as u64;
+        self.total_ns = self.total_ns.min(end);
+        self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns)));
+    }
+
+    /// Looks whether a limit has passed. The alarm is set once and moved on only when it rings, so that a message costs
+    /// no timer.
+    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
+        while self.alarm.as_mut().poll(cx).is_ready() {
+            let now = self.clock.now_ns();
+            let idle_end = self.last_message_ns.saturating_add(self.idle_ns);
+            if now >= self.total_ns {
+                return Poll::Ready(Interruption::Total);
+            }
+            if now >= idle_end {
+                return Poll::Ready(Interruption::Idle);
+            }
+            self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns.min(idle_end))));
+        }
+        Poll::Pending
+    }
+
+    /// Waits for `work`, a limit or the cancellation, whichever comes first; what is ready already wins.
+    async fn guard<F: Future>(
+        &mut self,
+        cancel: &CancellationToken,
+        mut work: Pin<&mut F>,
+    ) -> Result<F::Output, Interruption> {
+        let mut cancelled = pin!(cancel.cancelled());
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            if cancelled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(Interruption::Cancelled));
+            }
+            self.poll_limit(cx).map(Err)
+        })
+        .await
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>;
+
+/// A request on its connection.
+struct Call {
+    clock: Clock,
+    answer: Answer,
+    connection: Option<Box<Http1>>,
+    /// The stream's place on its HTTP/2 connection, held until the reply is over.
+    _place: Option<Http2>,
+    read_to_end: bool,
+}
+
+impl Call {
+    fn new(connection: Connection, target: &Target, clock: Clock, order: Order) -> Self {
+        let request_id =
+            HeaderValue::from_str(&order.request_id).unwrap_or_else(|_| HeaderValue::from_static("goodput"));
+        match connection {
+            Connection::Http1(mut connection) => {
+                let request = target.request(order.body, &request_id, target.through_plain_proxy());
+                let answer = Box::pin(connection.sender.send_request(request));
+                Self { clock, answer, connection: Some(connection), _place: None, read_to_end: false }
+            }
+            Connection::Http2(mut place) => {
+                let request = Target::without_host(target.request(order.body, &request_id, true));
+                let answer = Box::pin(place.sender.send_request(request));
+                Self { clock, answer, connection: None, _place: Some(place), read_to_end: false }
+            }
+        }
+    }
+
+    /// Polls `inner`, moving the connection's bytes in between where it is ours to drive.
+    fn poll_driven<T>(
+        connection: &mut Option<Box<Http1>>,
+        cx: &mut Context<'_>,
+        mut inner: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        if let Poll::Ready(value) = inner(cx) {
+            return Poll::Ready(value);
+        }
+        match connection {
+            Some(connection) => {
+                connection.drive(cx);
+                inner(cx)
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    async fn head(&mut self) -> hyper::Result<Response<Incoming>> {
+        let (answer, connection) = (&mut self.answer, &mut self.connection);
+        std::future::poll_fn(|cx| Self::poll_driven(connection, cx, |cx| answer.as_mut().poll(cx))).await
+    }
+
+    async fn frame(&mut self, body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
+        let connection = &mut self.connection;
+        loop {
+            let polled =
+                std::future::poll_fn(|cx| Self::poll_driven(connection, cx, |cx| Pin::new(&mut *body).poll_frame(cx)));
+            match polled.await? {
+                Ok(frame) => match frame.into_data() {
+                    Ok(data) => return Some(Ok(data)),
+                    Err(_trailers) => {}
+                },
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// When the bytes just received became readable: the socket's stamp where the connection is ours alone.
+    fn received_ns(&self) -> u64 {
+        self.connection.as_ref().and_then(|c| c.stamps.last_read()).unwrap_or_else(|| self.clock.now_ns())
+    }
+
+    async fn read(
+        &mut self,
+        mut body: Incoming,
+        mut reader: ReplyReader,
+        watch: &mut Watch,
+        cancel: &CancellationToken,
+    ) -> RequestTrace {
+        let mut decided_ns = None;
+        watch.message(self.received_ns());
+        let end = loop {
+            let received = watch.guard(cancel, pin!(self.frame(&mut body))).await;
+            match received {
+                Ok(Some(Ok(data))) => {
+                    let at_ns = self.received_ns();
+                    let progress = reader.bytes(at_ns, &data);
+                    if progress.messages > 0 {
+                        watch.message(at_ns);
+                    }
+                    if progress.decided && decided_ns.is_none() {
+                        decided_ns = Some(at_ns);
+                        watch.decided();
+                    }
+                }
+                Ok(Some(Err(error))) => break ReplyEnd::Broken(whole_message(&error)),
+                Ok(None) => {
+                    self.read_to_end = true;
+                    break ReplyEnd::Complete;
+                }
+                Err(_) if decided_ns.is_some() => {
+                    break ReplyEnd::Broken("the reply did not end after its end signal".to_owned());
+                }
+                Err(interruption) => break interruption.end(),
+            }
+        };
+        let ended_ns = match &end {
+            ReplyEnd::Complete | ReplyEnd::Broken(_) => self.received_ns(),
+            ReplyEnd::TimedOut(_) | ReplyEnd::Cancelled => self.clock.now_ns(),
+        };
+        reader.finish(decided_ns.unwrap_or(ended_ns), end)
+    }
+
+    /// When the request was on the wire: the last write before the reply on a connection of its own. HTTP/2 shares its
+    /// connection, so there it is the instant the request was handed to it.
+    fn sent_ns(&self, dispatched_ns: u64) -> Option<u64> {
+        match &self.connection {
+            Some(connection) => connection.stamps.last_written().filter(|at| *at >= dispatched_ns),
+            None => Some(dispatched_ns),
+        }
+    }
+
+    fn reusable(self) -> Option<Box<Http1>> {
+        drop(self.answer);
+        self.connection.filter(|_| self.read_to_end)
+    }
+}
+
+/// A request whose reply has no head: the connection ended before, or what came is no HTTP.
+fn headless(reader: ReplyReader, error: &hyper::Error, at_ns: u64) -> RequestTrace {
+    let message = whole_message(error);
+    if error.is_parse() || error.is_parse_too_large() {
+        return RequestTrace::without_reply(Outcome::ProtocolError, message, at_ns);
+    }
+    reader.finish(at_ns, ReplyEnd::Broken(message))
+}
+
+/// An error with everything that caused it.
+fn whole_message(error: &hyper::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    message
+}
+
+fn reply_head(status: u16, headers: &HeaderMap) -> ReplyHead {
+    let text = |name: header::HeaderName| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+    ReplyHead {
+        status,
+        content_type: text(header::CONTENT_TYPE),
+        content_encoding: text(header::CONTENT_ENCODING),
+        retry_after: text(header::RETRY_AFTER),
+        ..ReplyHead::default()
+    }
+}

@@ -1,0 +1,162 @@
+//! Open connections, kept for reuse and never waited for: where none is free a new one is opened.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+
+use super::Clock;
+use super::connect::{ConnectFailure, OpenCount, Stamps, Wire, connect};
+use super::target::Target;
+use crate::contract::HttpVersion;
+use crate::observe::Outcome;
+
+/// An HTTP/1 connection. It is driven by the task that uses it, so that a reply needs no hop between tasks.
+pub(super) struct Http1 {
+    pub(super) sender: http1::SendRequest<Full<Bytes>>,
+    pub(super) connection: Pin<Box<http1::Connection<TokioIo<Wire>, Full<Bytes>>>>,
+    pub(super) stamps: Arc<Stamps>,
+    pub(super) ended: bool,
+}
+
+impl Http1 {
+    /// Moves bytes; remembers when the connection is over.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if !self.ended && self.connection.as_mut().poll(cx).is_ready() {
+            self.ended = true;
+        }
+    }
+
+    /// Whether the connection is open as far as this machine has been told.
+    fn is_alive(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        !self.ended && !self.sender.is_closed()
+    }
+}
+
+/// A place on a shared HTTP/2 connection, given back when dropped.
+pub(super) struct Http2 {
+    pub(super) sender: http2::SendRequest<Full<Bytes>>,
+    streams: Arc<AtomicUsize>,
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that can take one request now.
+pub(super) enum Connection {
+    Http1(Box<Http1>),
+    Http2(Http2),
+}
+
+/// An HTTP/2 connection, and how many requests it carries.
+struct Shared {
+    sender: http2::SendRequest<Full<Bytes>>,
+    streams: Arc<AtomicUsize>,
+    /// What the server allows at once.
+    limit: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    fn place(&self) -> Http2 {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Http2 { sender: self.sender.clone(), streams: Arc::clone(&self.streams) }
+    }
+
+    /// The server's own limit on streams must not become a queue of ours.
+    fn has_room(&self) -> bool {
+        self.sender.is_ready() && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
+    }
+}
+
+/// The open connections of a run towards one target.
+pub struct Pool {
+    clock: Clock,
+    idle: Mutex<Vec<Box<Http1>>>,
+    shared: Mutex<Vec<Shared>>,
+    open: Arc<OpenCount>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("open", &self.open.now()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, idle: Mutex::default(), shared: Mutex::default(), open: Arc::default() }
+    }
+
+    /// Connections open at this moment.
+    pub fn open_connections(&self) -> u64 {
+        self.open.now()
+    }
+
+    /// Closes every idle connection.
+    pub fn clear(&self) {
+        lock(&self.idle).clear();
+        lock(&self.shared).clear();
+    }
+
+    /// A connection that is open already and free: the one used last, for it is the least likely to have been closed.
+    pub(super) fn take(&self) -> Option<Connection> {
+        loop {
+            let Some(mut connection) = lock(&self.idle).pop() else { break };
+            if connection.is_alive() {
+                return Some(Connection::Http1(connection));
+            }
+        }
+        let mut shared = lock(&self.shared);
+        shared.retain(|connection| !connection.sender.is_closed());
+        shared.iter().find(|connection| connection.has_room()).map(|c| Connection::Http2(c.place()))
+    }
+
+    /// Opens a new connection.
+    pub(super) async fn open(&self, target: &Target) -> Result<Connection, ConnectFailure> {
+        let wire = connect(target, self.clock, &self.open).await?;
+        let failed =
+            |error: hyper::Error| ConnectFailure { outcome: Outcome::ConnectError, error: format!("no HTTP: {error}") };
+        if wire.negotiated_http2() || target.http == HttpVersion::Http2 {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder.timer(TokioTimer::new());
+            let (sender, mut connection) = builder.handshake(TokioIo::new(wire)).await.map_err(failed)?;
+            let limit = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
+            let shared = Shared { sender, streams: Arc::default(), limit: Arc::clone(&limit) };
+            // Its end shows in the sender; the error itself reaches the requests that it breaks.
+            tokio::spawn(std::future::poll_fn(move |cx| {
+                let polled = Pin::new(&mut connection).poll(cx).map(drop);
+                limit.store(connection.current_max_send_streams(), Ordering::Relaxed);
+                polled
+            }));
+            let place = shared.place();
+            lock(&self.shared).push(shared);
+            return Ok(Connection::Http2(place));
+        }
+        let stamps = wire.stamps();
+        let (sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(failed)?;
+        let connection = Box::pin(connection);
+        Ok(Connection::Http1(Box::new(Http1 { sender, connection, stamps, ended: false })))
+    }
+
+    /// Keeps a connection whose reply was read to its end.
+    pub(super) fn give_back(&self, mut connection: Box<Http1>) {
+        if connection.is_alive() && connection.sender.is_ready() {
+            lock(&self.idle).push(connection);
+        }
+    }
+}
+
+/// A panic while holding the lock leaves a list of connections, which is as good as before.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,276 @@
+//! Where requests go, made ready to be used thousands of times a second.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request, Uri};
+use http_body_util::Full;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::sync::OnceCell;
+use url::{Host, Url};
+
+use super::Secrets;
+use crate::contract::{Endpoint, HeaderSource, HttpVersion};
+use crate::observe::Protocol;
+
+/// An endpoint that cannot be asked at all.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// A header's variable is not set.
+    #[error("header `{header}`: the environment variable `{variable}` is not set; set it to the secret before the run")]
+    Variable {
+        /// The header.
+        header: String,
+        /// The variable.
+        variable: String,
+    },
+    /// A header that HTTP does not allow.
+    #[error("header `{header}`: {problem}")]
+    Header {
+        /// The header.
+        header: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The URL has no host, or cannot be a request's target.
+    #[error("the url `{url}` {problem}")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file of trusted certificates cannot be used.
+    #[error("ca_file `{path}`: {problem}")]
+    CaFile {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// A host and port to connect to, resolved once.
+#[derive(Debug)]
+pub(super) struct Address {
+    host: String,
+    port: u16,
+    resolved: OnceCell<Vec<SocketAddr>>,
+}
+
+impl Address {
+    fn of(url: &Url) -> Result<Self, TargetError> {
+        let fault = |problem: &str| TargetError::Url { url: url.to_string(), problem: problem.to_owned() };
+        let host = match url.host().ok_or_else(|| fault("names no host"))? {
+            Host::Ipv6(address) => address.to_string(),
+            other => other.to_string(),
+        };
+        let port = url.port_or_known_default().ok_or_else(|| fault("names no port"))?;
+        Ok(Self { host, port, resolved: OnceCell::new() })
+    }
+
+    /// The socket addresses; looked up once, so that no measured request pays for it again.
+    pub(super) async fn resolve(&self) -> std::io::Result<&[SocketAddr]> {
+        self.resolved
+            .get_or_try_init(|| async {
+                tokio::net::lookup_host((self.host.as_str(), self.port)).await.map(Iterator::collect)
+            })
+            .await
+            .map(Vec::as_slice)
+    }
+
+    pub(super) fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// TLS towards the endpoint.
+#[derive(Debug, Clone)]
+pub(super) struct Tls {
+    pub(super) config: Arc<rustls::ClientConfig>,
+    pub(super) name: ServerName<'static>,
+}
+
+/// Where requests go.
+#[derive(Debug)]
+pub struct Target {
+    pub(super) endpoint: Address,
+    pub(super) proxy: Option<Address>,
+    pub(super) tls: Option<Tls>,
+    pub(super) http: HttpVersion,
+    pub(super) protocol: Protocol,
+    pub(super) timeout: Duration,
+    pub(super) idle_timeout: Duration,
+    pub(super) secrets: Secrets,
+    uri: Uri,
+    absolute_uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Target {
+    /// Reads the environment for header values and the file of trusted certificates.
+    ///
+    /// # Errors
+    /// When a variable is missing, a header is none, or certificates cannot be read.
+    pub fn new(endpoint: &Endpoint) -> Result<Self, TargetError> {
+        let url = &endpoint.url;
+        let address = Address::of(url)?;
+        let tls = (url.scheme() == "https").then(|| tls_towards(url, endpoint)).transpose()?;
+        let fault =
+            |error: http::uri::InvalidUri| TargetError::Url { url: url.to_string(), problem: error.to_string() };
+        let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
+        let absolute = url[url::Position::BeforeScheme..url::Position::AfterQuery].to_owned();
+        let mut secrets = Secrets::default();
+        let headers = headers(endpoint, &mut secrets)?;
+        Ok(Self {
+            proxy: endpoint.proxy.as_ref().map(Address::of).transpose()?,
+            endpoint: address,
+            tls,
+            http: endpoint.http,
+            protocol: endpoint.protocol,
+            timeout: endpoint.timeout,
+            idle_timeout: endpoint.idle_timeout,
+            secrets,
+            uri: path.parse().map_err(fault)?,
+            absolute_uri: absolute.parse().map_err(fault)?,
+            headers,
+        })
+    }
+
+    /// The secrets that this target's headers carry.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// The dialect spoken.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Opens and closes a connection to the endpoint, within two seconds.
+    ///
+    /// # Errors
+    /// What stood in the way.
+    pub async fn try_connect(&self) -> Result<(), String> {
+        const LONGEST: Duration = Duration::from_secs(2);
+        let address = self.proxy.as_ref().unwrap_or(&self.endpoint);
+        match tokio::time::timeout(LONGEST, super::connect::connect_tcp(address)).await {
+            Ok(Ok(_connection)) => Ok(()),
+            Ok(Err(failure)) => Err(failure.error),
+            Err(_) => Err(format!("no connection to {} within 2 s", address.authority())),
+        }
+    }
+
+    /// The request's headers with secrets masked, for people.
+    pub fn shown_headers(&self) -> Vec<(String, String)> {
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let mut shown: Vec<(String, String)> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), self.secrets.mask(&text(value)).into_owned()))
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    /// One request. Towards an HTTP proxy and in HTTP/2 the target is the absolute URL, else the path.
+    pub(super) fn request(&self, body: Bytes, request_id: &HeaderValue, absolute: bool) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = if absolute { self.absolute_uri.clone() } else { self.uri.clone() };
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(HeaderName::from_static("x-request-id"), request_id.clone());
+        request
+    }
+
+    /// The `Host` header belongs to HTTP/1.1 alone.
+    pub(super) fn without_host(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+        request.headers_mut().remove(HOST);
+        request
+    }
+
+    /// Whether a plain HTTP proxy takes the request, which then names the whole URL.
+    pub(super) fn through_plain_proxy(&self) -> bool {
+        self.proxy.is_some() && self.tls.is_none()
+    }
+}
+
+/// All headers of every request: ours, then the contract's, which may replace `accept`, `content-type` and `user-agent`.
+fn headers(endpoint: &Endpoint, secrets: &mut Secrets) -> Result<HeaderMap, TargetError> {
+    let mut headers = HeaderMap::new();
+    let host = &endpoint.url[url::Position::BeforeHost..url::Position::AfterPort];
+    headers.insert(HOST, value_of("host", host)?);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static(endpoint.protocol.accept()));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("goodput/", env!("CARGO_PKG_VERSION"))));
+    for header in &endpoint.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|error| TargetError::Header { header: header.name.clone(), problem: error.to_string() })?;
+        let mut value = match &header.value {
+            HeaderSource::Literal(text) => value_of(&header.name, text)?,
+            HeaderSource::Environment { variable, prefix } => {
+                let secret = std::env::var(variable)
+                    .map_err(|_| TargetError::Variable { header: header.name.clone(), variable: variable.clone() })?;
+                secrets.add(secret.trim());
+                value_of(&header.name, &format!("{prefix}{}", secret.trim()))?
+            }
+        };
+        value.set_sensitive(matches!(header.value, HeaderSource::Environment { .. }));
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn value_of(header: &str, text: &str) -> Result<HeaderValue, TargetError> {
+    HeaderValue::from_str(text).map_err(|_| TargetError::Header {
+        header: header.to_owned(),
+        problem: "its value holds characters that HTTP does not allow, such as a line end".to_owned(),
+    })
+}
+
+fn tls_towards(url: &Url, endpoint: &Endpoint) -> Result<Tls, TargetError> {
+    let fault = |problem: String| TargetError::Url { url: url.to_string(), problem };
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name =
+        ServerName::try_from(host).map_err(|error| fault(format!("has a host that TLS cannot name: {error}")))?;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &endpoint.ca_file {
+        add_ca_file(&mut roots, path)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| fault(format!("cannot be reached over TLS: {error}")))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = match endpoint.http {
+        HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        HttpVersion::Http1 => vec![b"http/1.1".to_vec()],
+        HttpVersion::Http2 => vec![b"h2".to_vec()],
+    };
+    Ok(Tls { config: Arc::new(config), name })
+}
+
+fn add_ca_file(roots: &mut rustls::RootCertStore, path: &Path) -> Result<(), TargetError> {
+    let fault = |problem: String| TargetError::CaFile { path: path.display().to_string(), problem };
+    let mut added = 0;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(error.to_string()))? {
+        let certificate = certificate.map_err(|error| fault(error.to_string()))?;
+        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
+        added += 1;
+    }
+    match added {
+        0 => Err(fault("holds no PEM certificate".to_owned())),
+        _ => Ok(()),
+    }
+}
