@@ -2,10 +2,28 @@
 //!
 //! A reader is fed by the driver over real sockets and by tests from files alike. It never fails: everything a server can
 //! send ends in an [`Outcome`], with warnings for oddities that do not change it.
+//!
+//! Three layers that know nothing of each other's work: *framing* cuts bytes into messages (`sse`, `body`), a *dialect* says
+//! what a message holds (`dialect`, one file each), and the *state* decides what follows from it (`state`).
 
+mod body;
+#[cfg(test)]
+mod corpus_tests;
+mod decode;
+mod dialect;
+mod failure;
+mod finish;
+mod lenient;
+mod limits;
+mod outputs;
 mod protocol;
 mod reader;
+mod retry_after;
+mod sse;
+mod state;
+mod texts;
 mod trace;
+mod usage;
 
 pub use protocol::Protocol;
 pub use reader::{Progress, ReplyEnd, ReplyHead, ReplyReader};

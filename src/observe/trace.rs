@@ -102,7 +102,7 @@ pub enum Warning {
     DataAfterDone,
     /// The transport ended badly after the end signal.
     HttpFraming,
-    /// The content type is missing.
+    /// The content type is missing or another one, but the body is what was asked for.
     ContentType,
     /// A stream was asked for and a whole body came.
     NotStreamed,
