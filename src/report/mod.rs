@@ -1,1 +1,33 @@
-//! Written next.
+//! From result to text: terminal, Markdown and JSON. A renderer knows formats and no rules; what it shows was decided before.
+//!
+//! What a run says is put into words once ([`conclusion`](self), figures, sweep) and escaped once per format.
+
+mod conclusion;
+mod escape;
+mod figures;
+mod layout;
+mod markdown;
+mod plan;
+mod smoke;
+mod sweep;
+mod terminal;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+pub use markdown::markdown;
+pub use plan::{ObjectiveRow, PlanReport, PlanStep, plan};
+pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};
+pub use terminal::terminal;
+
+/// Renders a [`RunResult`](crate::record::RunResult), [`PlanReport`] or [`SmokeReport`] as indented JSON that ends with a
+/// newline. A value that JSON cannot hold gives an object with the one member `error`; these three always can be held.
+pub fn json<T: Serialize>(value: &T) -> String {
+    let text = serde_json::to_string_pretty(value)
+        .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
+    text + "\n"
+}

@@ -1,0 +1,248 @@
+//! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
+
+use super::figures::{self, check_name, grouped, per_second};
+use crate::judge::{Check, Claim, Reason, Status};
+use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
+use crate::units::{Load, format_nanos};
+
+/// The overall answer as a word; a result without verdict has none yet.
+pub(super) fn overall(result: &RunResult) -> (Option<Status>, &'static str) {
+    let status = result.verdict.as_ref().map(|verdict| verdict.overall);
+    (status, status.map_or("NOT JUDGED", Status::word))
+}
+
+/// The sentences under the overall answer: what stopped the run, where capacity ends and by which limit, what failed and
+/// what stayed open.
+pub(super) fn sentences(result: &RunResult) -> Vec<String> {
+    let mut sentences = Vec::new();
+    sentences.extend(endpoint_trouble(&result.endpoint.ready));
+    sentences.extend(result.stopped.as_ref().map(stop));
+    sentences.extend(if figures::is_closed_loop(result) { throughput(result) } else { capacity(result) });
+    sentences.extend(open_rows(result));
+    sentences
+}
+
+/// What kind of figures these are, where a reader could take them for more than they are.
+pub(super) fn labels(result: &RunResult) -> Vec<&'static str> {
+    let mut labels = Vec::new();
+    if result.endpoint.kind == EndpointKind::Simulated {
+        labels.push("simulated endpoint: these figures are those of a simulation");
+    }
+    if figures::is_closed_loop(result) {
+        labels.push("closed loop: maximum throughput; not an offered load");
+    }
+    labels
+}
+
+fn endpoint_trouble(ready: &Readiness) -> Option<String> {
+    match ready {
+        Readiness::Ready | Readiness::NotAsked => None,
+        Readiness::NotReady { detail } => Some(format!("The endpoint did not become ready: {}.", clause(detail))),
+        Readiness::Unreachable { detail } => Some(format!("The endpoint could not be reached: {}.", clause(detail))),
+    }
+}
+
+fn stop(stop: &Stop) -> String {
+    match stop {
+        Stop::Signal { number: 2 } => "Stopped by SIGINT before the plan was done.".to_owned(),
+        Stop::Signal { number: 15 } => "Stopped by SIGTERM before the plan was done.".to_owned(),
+        Stop::Signal { number } => format!("Stopped by signal {number} before the plan was done."),
+        Stop::EndpointDown { detail } => format!("The endpoint went away during the run: {}.", clause(detail)),
+        Stop::Storage { detail } => format!("The results could not be written: {}.", clause(detail)),
+    }
+}
+
+/// A text from elsewhere, as the end of a sentence.
+fn clause(text: &str) -> &str {
+    text.trim().trim_end_matches('.')
+}
+
+/// Where capacity ends, and by which limit.
+fn capacity(result: &RunResult) -> Option<String> {
+    let capacity = result.capacity.as_ref()?;
+    let mut text = match (capacity.holds_at, capacity.breaks_at) {
+        (Some(holds), Some(breaks)) => {
+            format!("Holds at {holds}{}; at {breaks} {}", goodput_there(capacity), breaking(result, capacity, breaks))
+        }
+        (Some(holds), None) => {
+            let edge = if measured(result).last() == Some(holds) { ", the highest load measured" } else { "" };
+            format!("Holds at {holds}{edge}{}{}", goodput_there(capacity), closest(capacity))
+        }
+        (None, Some(breaks)) => {
+            let edge = if measured(result).next() == Some(breaks) { ", the lowest load measured" } else { "" };
+            format!("Does not hold at {breaks}{edge}: {}", breaking(result, capacity, breaks))
+        }
+        (None, None) => "Whether any load holds was not decided".to_owned(),
+    };
+    text.push('.');
+    if capacity.non_monotone {
+        text.push_str(" A higher load held again; that is not believed.");
+    }
+    Some(text)
+}
+
+/// The loads with a measured trial, ascending.
+fn measured(result: &RunResult) -> impl DoubleEndedIterator<Item = Load> + '_ {
+    result.steps.iter().filter(|step| !step.trials.is_empty()).map(|step| step.load)
+}
+
+fn goodput_there(capacity: &CapacityRecord) -> String {
+    capacity.goodput.map_or_else(String::new, |goodput| format!(" (goodput {}/s)", per_second(Some(goodput))))
+}
+
+/// What breaks at `load`: the binding limit, or requests that pile up.
+fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
+    if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke) {
+        return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
+    }
+    let drifts = |step: &StepRecord| step.trials.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
+    if result.steps.iter().any(|step| step.load == load && drifts(step)) {
+        "requests pile up".to_owned()
+    } else {
+        "the limits no longer hold".to_owned()
+    }
+}
+
+/// What comes closest to breaking where nothing broke.
+fn closest(capacity: &CapacityRecord) -> String {
+    capacity.binding.as_ref().filter(|binding| !binding.broke).map_or_else(String::new, |binding| {
+        format!("; {} comes closest to its limit ({})", check_name(&binding.objective), misses(binding))
+    })
+}
+
+fn misses(binding: &Binding) -> String {
+    let (violations, n) = (grouped(binding.violations), grouped(binding.n));
+    match binding.objective.as_str() {
+        "success_rate" => format!("{violations} of {n} requests failed"),
+        "attainment" => format!("{violations} of {n} requests were not good"),
+        _ => format!("{violations} of {n} requests missed it"),
+    }
+}
+
+/// What a closed loop reached with the clients that the contract names, else with the most that were measured.
+fn throughput(result: &RunResult) -> Option<String> {
+    let wanted = figures::load_that_must_hold(result);
+    let with_figures = || result.steps.iter().filter(|step| step.completed.is_some());
+    let step = with_figures().find(|step| Some(step.load) == wanted).or_else(|| with_figures().last())?;
+    let tokens = step.output_tokens_per_second.map_or_else(String::new, |tokens| {
+        format!(" with {} output tokens/s", per_second(Some(tokens)))
+    });
+    Some(format!("{} complete {} requests/s{tokens}.", step.load, per_second(step.completed)))
+}
+
+/// The rows that are not PASS, by name.
+fn open_rows(result: &RunResult) -> Option<String> {
+    let checks = &result.verdict.as_ref()?.checks;
+    let named = |status: Status| -> Vec<String> {
+        checks.iter().filter(|check| check.status == status).map(name_with_reason).collect()
+    };
+    let (failed, unknown) = (named(Status::Fail), named(Status::Unknown));
+    let mut parts = Vec::new();
+    if !failed.is_empty() {
+        parts.push(format!("Failed: {}.", listed(&failed)));
+    }
+    if !unknown.is_empty() {
+        parts.push(format!("Not decided: {}.", listed(&unknown)));
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+fn name_with_reason(check: &Check) -> String {
+    let name = check_name(&check.id);
+    if check.reason == Reason::Broken { name } else { format!("{name} ({})", check.reason.code()) }
+}
+
+/// The first few names, and how many more there are: the table has them all.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+/// What was planned and measured, and how far the load generator can be trusted.
+pub(super) fn quality(result: &RunResult) -> Vec<String> {
+    let cells = result.completeness;
+    let mut lines = vec![
+        format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
+        load_generator(result),
+    ];
+    let warnings = figures::tally(figures::trials(result).flat_map(|(_, trial)| &trial.window.warnings));
+    if !warnings.is_empty() {
+        let texts = warnings.iter().map(|(warning, count)| format!("{} {}", code_of(warning), grouped(*count)));
+        lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
+    }
+    lines
+}
+
+/// The published code of a value that is published as a text.
+pub(super) fn code_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn load_generator(result: &RunResult) -> String {
+    let worst = figures::trials(result)
+        .filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load)))
+        .max_by_key(|(lag, _)| *lag);
+    let lag = worst.map_or_else(
+        || "send lag not measured".to_owned(),
+        |(lag, load)| format!("send lag p99 {} at worst, at {load}", format_nanos(lag)),
+    );
+    let faulty: Vec<String> = figures::trials(result)
+        .filter(|(_, trial)| !trial.health.faults.is_empty())
+        .map(|(load, _)| load.to_string())
+        .collect();
+    match (figures::trials(result).next(), faulty.is_empty()) {
+        (None, _) => "load generator: nothing was sent".to_owned(),
+        (_, true) => format!("load generator kept its plan: {lag}"),
+        (_, false) => format!("load generator did not keep its plan at {}: {lag}", listed(&faulty)),
+    }
+}
+
+/// What a reader needs to repeat the run.
+pub(super) fn identity(result: &RunResult) -> String {
+    let seeds: Vec<u64> = figures::trials(result).map(|(_, trial)| trial.seed).collect();
+    let seeds = match (seeds.iter().min(), seeds.iter().max()) {
+        (Some(low), Some(high)) if low == high => format!("seed {low}, "),
+        (Some(low), Some(high)) => format!("seeds {low} to {high}, "),
+        _ => String::new(),
+    };
+    format!(
+        "{seeds}plan {}, workload {}, contract {}",
+        result.plan_digest.short(),
+        result.workload_digest.short(),
+        result.contract_digest.short()
+    )
+}
+
+/// By which tool and when the run was made.
+pub(super) fn origin(result: &RunResult) -> String {
+    format!("goodput {}, {} to {}", result.tool_version, result.started_at, result.finished_at)
+}
+
+/// What the statistical rows claim, one line for the rows that claim the same.
+pub(super) fn claims(result: &RunResult) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for check in result.verdict.iter().flat_map(|verdict| &verdict.checks) {
+        let Some(claim) = check.claim else { continue };
+        let mut text = format!("{} ({})", code_of(&claim), meaning(claim));
+        text.extend(check.method.iter().map(|method| format!(", {method}")));
+        text.extend(check.confidence.iter().map(|confidence| format!(" at {confidence}")));
+        let name = check_name(&check.id);
+        match lines.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(name),
+            None => lines.push((text, vec![name])),
+        }
+    }
+    lines.into_iter().map(|(text, names)| format!("{text}: {}", names.join(", "))).collect()
+}
+
+fn meaning(claim: Claim) -> &'static str {
+    match claim {
+        Claim::ThisRun => "on this schedule",
+        Claim::TypicalRun => "a typical run of this length",
+        Claim::LongRun => "in steady state",
+    }
+}

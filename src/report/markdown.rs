@@ -1,0 +1,193 @@
+//! A run's result as GitHub-flavoured Markdown, for a comment or a job summary.
+
+use super::escape::{self, TEXT_CAP};
+use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
+use super::layout::Column;
+use super::{conclusion, figures, sweep};
+use crate::judge::{Check, Status, Verdict};
+use crate::record::{Reading, RunResult};
+
+/// Sweep columns above this rank are left to the folded tables, so that the table fits a comment.
+const SHOWN_RANK: u8 = 6;
+
+/// Renders a result as Markdown: heading with the overall answer, the binding limit in a sentence, checks, sweep, and the
+/// rest folded away.
+pub fn markdown(result: &RunResult) -> String {
+    let (status, word) = conclusion::overall(result);
+    let mut parts = vec![format!("## {} {word}: {}", symbol(status), text(&result.name))];
+    parts.extend(conclusion::sentences(result).iter().map(|sentence| text(sentence)));
+    parts.extend(conclusion::labels(result).iter().map(|label| format!("> {}", text(label))));
+    if let Some(verdict) = &result.verdict {
+        parts.push(checks(verdict));
+    }
+    if !result.steps.is_empty() {
+        parts.push(steps(result));
+        parts.extend(remarks(result));
+    }
+    parts.push(bullets(conclusion::quality(result).iter().map(|line| text(line))));
+    parts.extend(evidence(result));
+    parts.push(about(result));
+    parts.extend(log(result));
+    parts.retain(|part| !part.is_empty());
+    format!("{}\n", parts.join("\n\n"))
+}
+
+/// Escaped text on one line.
+fn text(text: &str) -> String {
+    escape::markdown(text, TEXT_CAP)
+}
+
+/// A figure that must not be broken over two lines.
+fn figure(text: &str) -> String {
+    escape::markdown(text, TEXT_CAP).replace(' ', "&nbsp;")
+}
+
+fn symbol(status: Option<Status>) -> &'static str {
+    match status {
+        Some(Status::Pass) => "✅",
+        Some(Status::Fail) => "❌",
+        Some(Status::Unknown) | None => "❔",
+    }
+}
+
+fn checks(verdict: &Verdict) -> String {
+    let mut lines = vec![
+        "| check | limit | observed | interval | n | status | reason |".to_owned(),
+        "|:--|:--|--:|:--|--:|:--|:--|".to_owned(),
+    ];
+    lines.extend(verdict.checks.iter().map(check_row));
+    lines.join("\n")
+}
+
+fn check_row(check: &Check) -> String {
+    let shown = |value: Option<&String>| value.map_or_else(|| UNMEASURED.to_owned(), |value| figure(value));
+    let interval = check.interval.as_ref().map(|[lower, upper]| format!("{lower} … {upper}"));
+    let note = check.note.as_ref().map_or_else(String::new, |note| format!("<br><sub>{}</sub>", text(note)));
+    format!(
+        "| {} | {} | {} | {} | {} | {} {} | `{}`{note} |",
+        text(&check_name(&check.id)),
+        shown(check.limit.as_ref()),
+        shown(check.observed.as_ref()),
+        shown(interval.as_ref()),
+        shown(check.samples.map(grouped).as_ref()),
+        symbol(Some(check.status)),
+        check.status.word(),
+        check.reason.code(),
+    )
+}
+
+fn steps(result: &RunResult) -> String {
+    let mut columns = sweep::columns(result);
+    columns.retain(|column| column.rank <= SHOWN_RANK);
+    let table = table(&columns);
+    match figures::load_that_must_hold(result) {
+        Some(_) => format!("{table}\n\n<sub>{} the load that must hold</sub>", sweep::MARK),
+        None => table,
+    }
+}
+
+/// A table of columns; cells are escaped here.
+fn table(columns: &[Column]) -> String {
+    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let head = |column: &Column| format!("{} {}", column.group, column.name).trim().to_owned();
+    let rule = columns.iter().map(|column| if column.right { "--:" } else { ":--" }).collect::<Vec<_>>();
+    let mut lines = vec![row(columns.iter().map(head).collect()), format!("|{}|", rule.join("|"))];
+    for index in 0..columns.first().map_or(0, |column| column.cells.len()) {
+        let cell = |column: &Column| column.cells.get(index).map_or_else(String::new, |cell| figure(cell.trim()));
+        lines.push(row(columns.iter().map(cell).collect()));
+    }
+    lines.join("\n")
+}
+
+fn bullets(items: impl Iterator<Item = String>) -> String {
+    items.map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n")
+}
+
+/// What a reader must know about single steps.
+fn remarks(result: &RunResult) -> Option<String> {
+    let items = result.steps.iter().flat_map(|step| {
+        sweep::remarks(step).into_iter().map(|remark| format!("**{}**: {}", text(&step.load.to_string()), text(&remark)))
+    });
+    let list = bullets(items);
+    (!list.is_empty()).then_some(list)
+}
+
+fn folded(summary: &str, body: &str) -> String {
+    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>")
+}
+
+/// The quantiles of every metric and the evidence of every objective, folded away.
+fn evidence(result: &RunResult) -> Option<String> {
+    let mut tables = Vec::new();
+    let quantiles = quantiles(result);
+    if quantiles.first().is_some_and(|column| !column.cells.is_empty()) {
+        tables.push(table(&quantiles));
+    }
+    let evidence = sweep::evidence(result);
+    if evidence.first().is_some_and(|column| !column.cells.is_empty()) {
+        tables.push(table(&evidence));
+    }
+    (!tables.is_empty()).then(|| folded("Quantiles and evidence", &tables.join("\n\n")))
+}
+
+fn quantiles(result: &RunResult) -> Vec<Column> {
+    let rows: Vec<_> =
+        result.steps.iter().flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found))).collect();
+    let mut columns = vec![
+        Column::words("load", rows.iter().map(|(step, ..)| step.load.to_string()).collect()),
+        Column::words("metric", rows.iter().map(|(_, name, _)| (*name).clone()).collect()),
+        Column::numbers("n", rows.iter().map(|(.., found)| grouped(found.count)).collect()),
+    ];
+    for percentile in Percentile::ALL {
+        let cells = rows.iter().map(|(step, name, _)| quantile(step, name, percentile)).collect();
+        columns.push(Column::numbers(percentile.name(), cells));
+    }
+    columns.push(Column::numbers("max", rows.iter().map(|(step, name, _)| largest(step, name)).collect()));
+    columns
+}
+
+/// How the run was made, folded away.
+fn about(result: &RunResult) -> String {
+    let endpoint = &result.endpoint;
+    let mut items = vec![
+        text(&conclusion::identity(result)),
+        text(&conclusion::origin(result)),
+        format!("endpoint {}, {}", text(&endpoint.url), text(&endpoint.protocol)),
+    ];
+    items.extend(endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))));
+    items.extend(endpoint.exited.as_ref().map(|how| format!("its process ended before it was stopped: {}", text(how))));
+    items.extend(conclusion::claims(result).iter().map(|claim| text(claim)));
+    let mut body = bullets(items.into_iter());
+    if !result.probes.is_empty() {
+        body.push_str("\n\n");
+        body.push_str(&probes(result));
+    }
+    folded("About this run", &body)
+}
+
+fn probes(result: &RunResult) -> String {
+    let mut columns = vec![
+        Column::words("probe", result.probes.iter().map(|probe| probe.name.clone()).collect()),
+        Column::numbers("before", result.probes.iter().map(|probe| reading(probe.before.as_ref())).collect()),
+        Column::numbers("after", result.probes.iter().map(|probe| reading(probe.after.as_ref())).collect()),
+    ];
+    let limits = result.probes.iter().map(|probe| probe.max_increase.map_or_else(String::new, |max| max.to_string()));
+    columns.push(Column::numbers("may rise by", limits.collect()));
+    table(&columns)
+}
+
+fn reading(reading: Option<&Reading>) -> String {
+    match reading {
+        None => UNMEASURED.to_owned(),
+        Some(Reading { value: Some(value), .. }) => value.to_string(),
+        Some(Reading { failure, .. }) => failure.clone().unwrap_or_else(|| UNMEASURED.to_owned()),
+    }
+}
+
+/// The last lines of the endpoint's log, folded away. Inside `pre` only markup counts, and there is none left.
+fn log(result: &RunResult) -> Option<String> {
+    let lines = &result.endpoint.log_tail;
+    let shown: Vec<String> = lines.iter().map(|line| text(line)).collect();
+    (!shown.is_empty())
+        .then(|| folded("Last lines of the endpoint's log", &format!("<pre>\n{}\n</pre>", shown.join("\n"))))
+}

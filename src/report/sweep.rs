@@ -1,0 +1,155 @@
+//! The five dimensions of every step, as columns and remarks that every format can show.
+
+use std::collections::BTreeSet;
+
+use super::figures::{self, Percentile, UNMEASURED, check_name, grouped, per_second, quantile, share};
+use super::layout::Column;
+use crate::observe::Outcome;
+use crate::record::{RunResult, StepRecord};
+use crate::units::Load;
+
+/// Marks the load that must hold.
+pub(super) const MARK: &str = "▸";
+
+/// A latency and the percentiles of it that are shown where there is room.
+const LATENCIES: [(&str, &str, &[Percentile]); 3] = [
+    ("ttft", "TTFT", &[Percentile::P50, Percentile::P95, Percentile::P99]),
+    ("tpot", "TPOT", &[Percentile::P50, Percentile::P99]),
+    ("e2e", "E2E", &[Percentile::P50, Percentile::P99]),
+];
+
+/// The columns, ranked by what can be left out first: a percentile that no objective asks about goes before one that
+/// does, and of the rates the one that the others imply.
+pub(super) fn columns(result: &RunResult) -> Vec<Column> {
+    let steps = &result.steps;
+    let must_hold = figures::load_that_must_hold(result);
+    let mut columns = vec![Column::words("load", steps.iter().map(|step| load(step.load, must_hold)).collect())];
+    for (metric, group, shown) in LATENCIES {
+        columns.extend(latency(result, metric, group, shown));
+    }
+    let closed = figures::is_closed_loop(result);
+    let rate = |group, name: &str, rank, value: fn(&StepRecord) -> Option<f64>| Column {
+        group,
+        ..Column::numbers(name, steps.iter().map(|step| per_second(value(step))).collect()).ranked(rank)
+    };
+    columns.push(rate("completed", "req/s", if closed { 0 } else { 6 }, |step| step.completed));
+    columns.push(rate("output", "tok/s", 4, |step| step.output_tokens_per_second));
+    columns.push(rate("goodput", "req/s", 0, |step| step.goodput));
+    let part = |group, rank, value: fn(&StepRecord) -> Option<crate::units::Share>| Column {
+        group,
+        ..Column::numbers("", steps.iter().map(|step| share(value(step))).collect()).ranked(rank)
+    };
+    columns.push(part("attainment", if closed { 6 } else { 2 }, |step| step.attainment));
+    columns.push(part("success", 0, |step| step.success_rate));
+    columns
+}
+
+fn load(load: Load, must_hold: Option<Load>) -> String {
+    match must_hold {
+        Some(must_hold) if must_hold == load => format!("{MARK} {load}"),
+        Some(_) => format!("  {load}"),
+        None => load.to_string(),
+    }
+}
+
+/// The columns of one latency.
+fn latency(result: &RunResult, metric: &str, group: &'static str, shown: &[Percentile]) -> Vec<Column> {
+    let asked = asked_about(result, metric);
+    let main = asked.last().copied().unwrap_or(Percentile::P99);
+    let mut percentiles: BTreeSet<Percentile> = shown.iter().copied().collect();
+    percentiles.extend(&asked);
+    let column = |percentile: Percentile| {
+        let rank = match (percentile == main, percentile, metric) {
+            (true, _, "tpot") => 3,
+            (true, ..) => 0,
+            (_, Percentile::P50, "ttft") => 5,
+            (_, Percentile::P50, _) => 8,
+            _ => 7,
+        };
+        let cells = result.steps.iter().map(|step| quantile(step, metric, percentile)).collect();
+        Column { group, ..Column::numbers(percentile.name(), cells).ranked(rank) }
+    };
+    percentiles.into_iter().map(column).collect()
+}
+
+/// The percentiles of a latency that the contract has objectives for.
+fn asked_about(result: &RunResult, metric: &str) -> BTreeSet<Percentile> {
+    let ids: BTreeSet<&str> = figures::trials(result)
+        .flat_map(|(_, trial)| trial.objectives.iter().map(|objective| objective.id.as_str()))
+        .collect();
+    Percentile::ALL
+        .into_iter()
+        .filter(|percentile| ids.contains(format!("{metric}_{}", percentile.name()).as_str()))
+        .collect()
+}
+
+/// What a reader must know about a step besides its figures.
+pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(reason) = &step.not_measured {
+        remarks.push(format!("not measured: {reason}"));
+    }
+    let windows = || step.trials.iter().map(|trial| &trial.window);
+    let scheduled: u64 = windows().map(|window| window.scheduled).sum();
+    if step.trials.iter().any(|trial| !trial.complete) {
+        let decided: u64 = windows().map(|window| window.decided).sum();
+        remarks.push(format!("the window was cut short: {} of {} requests decided", grouped(decided), grouped(scheduled)));
+    }
+    let outcomes = figures::tally(windows().flat_map(|window| &window.outcomes));
+    let failed: Vec<_> = outcomes.iter().filter(|(outcome, _)| *outcome != Outcome::Ok).collect();
+    if !failed.is_empty() {
+        let total: u64 = failed.iter().map(|(_, count)| count).sum();
+        let texts: Vec<_> = failed.iter().map(|(o, count)| format!("{} {}", o.name(), grouped(*count))).collect();
+        remarks.push(format!("{} of {} requests did not end ok: {}", grouped(total), grouped(scheduled), texts.join(", ")));
+    }
+    for (name, count) in [
+        ("cut by a limit or filter (truncated)", windows().map(|window| window.truncated).sum::<u64>()),
+        ("without an answer (answerless)", windows().map(|window| window.answerless).sum()),
+    ] {
+        if count > 0 {
+            remarks.push(format!("{} of {} replies {name}", grouped(count), grouped(scheduled)));
+        }
+    }
+    remarks.extend(step.trials.iter().filter_map(|trial| trial.drift).filter(|drift| drift.drifting).map(|drift| {
+        format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)
+    }));
+    remarks.extend(step.trials.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")));
+    remarks
+}
+
+/// The evidence behind each objective at each load: load, objective, violations, requests, quantile and its bounds.
+pub(super) fn evidence(result: &RunResult) -> Vec<Column> {
+    let mut columns = vec![
+        Column::words("load", Vec::new()),
+        Column::words("objective", Vec::new()),
+        Column::numbers("violations", Vec::new()),
+        Column::numbers("undecided", Vec::new()),
+        Column::numbers("unmeasured", Vec::new()),
+        Column::numbers("requests", Vec::new()),
+        Column::numbers("quantile", Vec::new()),
+        Column::words("bounds at 95%", Vec::new()),
+    ];
+    for (load, trial) in figures::trials(result) {
+        for objective in &trial.objectives {
+            let time = |nanos: Option<u64>| nanos.map(crate::units::format_nanos);
+            let bounds = match (time(objective.lower_ns), time(objective.upper_ns)) {
+                (None, None) => UNMEASURED.to_owned(),
+                (lower, upper) => format!("{} … {}", lower.as_deref().unwrap_or(UNMEASURED), upper.as_deref().unwrap_or(UNMEASURED)),
+            };
+            let row = [
+                load.to_string(),
+                check_name(&objective.id),
+                grouped(objective.violations),
+                grouped(objective.undecided),
+                grouped(objective.unmeasured),
+                grouped(objective.n),
+                time(objective.quantile_ns).unwrap_or_else(|| UNMEASURED.to_owned()),
+                bounds,
+            ];
+            for (column, cell) in columns.iter_mut().zip(row) {
+                column.cells.push(cell);
+            }
+        }
+    }
+    columns
+}
