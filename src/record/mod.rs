@@ -1,11 +1,13 @@
-//! What was observed, in versioned form: `model`, `grade` and `summary` are pure, `store` puts them on disk.
+//! What was observed, in versioned form: [`model`], [`grade`] and [`summary`] are pure, `store` puts records on disk.
 
+pub mod grade;
 pub mod model;
 mod schema;
 mod store;
+pub mod summary;
 
+pub use grade::grade;
 pub use model::*;
 pub use schema::{request_schema, result_schema};
 pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_requests, read_result};
-mod stub;
-pub use stub::*;
+pub use summary::{TrialAccumulator, TrialFacts, summarise_step, summarise_trial};
