@@ -186,7 +186,9 @@ fn a_pure_module_that_is_not_pure_is_refused() {
             "async fn f() { tokio::task::yield_now().await }",
             "1: a pure module must not use `tokio`: it is a runtime with a clock and sockets",
         ),
-        ("use jiff;", "1: a pure module must not use `jiff`: it reads a clock"),
+        ("fn f() { Timestamp::now() }", "1: a pure module must not use `now()`: it reads a clock"),
+        ("use jiff::{Timestamp, tz};", "1: a pure module must not use `jiff`: it reads a clock and the time zone"),
+        ("use jiff;", "1: a pure module must not use `jiff`: it reads a clock and the time zone"),
         ("fn f() { println!(\"x\") }", "1: a pure module must not use `println!`: it prints"),
         ("fn f(p: &Path) -> bool { p.exists() }", "1: a pure module must not use `.exists()`: it asks the file system"),
     ] {
@@ -201,6 +203,7 @@ fn a_pure_module_that_is_not_pure_is_refused() {
 
 #[test]
 fn what_only_looks_impure_is_accepted() {
+    accepted(&[("src/stats/mod.rs", "use jiff::{Timestamp, fmt::rfc2822}; fn f(now: u8) -> u8 { g(now) }")]);
     accepted(&[(
         "src/stats/mod.rs",
         "use std::time::Duration; use std::collections::{BTreeMap, VecDeque}; fn f(rand: u8, exists: bool) {}",
