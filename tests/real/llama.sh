@@ -6,7 +6,7 @@
 #                                   and prints URL=…, MODEL=… and PID=…, one per line; does nothing more when it runs
 #   tests/real/llama.sh down PORT   stops the server that `up PORT` started, and no other
 #
-# Everything is kept in GOODPUT_REAL_CACHE (default ~/.cache/goodput-real), 0.4 GB, so only the first start is slow.
+# Everything is kept in GOODPUT_REAL_CACHE (default ~/.cache/goodput-real), 0.3 GB, so only the first start is slow.
 # SLOTS (default 4) is the number of requests that are served at once. Needs Linux and Python 3.11 or newer, with venv.
 set -euo pipefail
 
@@ -73,13 +73,12 @@ make_model() {
 }
 
 wait_until_ready() {
-  local pid=$1
   for _ in $(seq 240); do
     if "$python" - "$url/health" 2>/dev/null <<'PYTHON'; then return; fi
 import sys, urllib.request
 urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], timeout=2).read()
 PYTHON
-    kill -0 "$pid" 2>/dev/null || { tail -n 15 "$log" >&2; fail "the server ended; its log is $log"; }
+    kill -0 "$1" 2>/dev/null || { tail -n 15 "$log" >&2; fail "the server ended; its log is $log"; }
     sleep 0.25
   done
   stop
@@ -101,10 +100,10 @@ stop() {
   if pid=$(running_pid); then
     kill "$pid" 2>/dev/null || true
     for _ in $(seq 100); do
-      kill -0 "$pid" 2>/dev/null || break
+      running_pid >/dev/null || break
       sleep 0.1
     done
-    if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid" 2>/dev/null || true; fi
+    if pid=$(running_pid); then kill -9 "$pid" 2>/dev/null || true; fi
   fi
   rm -f "$pid_file"
 }
