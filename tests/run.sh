@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Checks everything: format, lints, schemas, documentation examples, the quick start, and all tests, those against a real
+# inference server included. Installs what they need into a cache folder outside the repository (tests/real/llama.sh).
+#
+#   tests/run.sh                  everything
+#   tests/run.sh --without-real   leaves out the real server, which needs Linux on x86-64 and Python 3.11
+#
+# Needs the Rust toolchain that rust-toolchain.toml names, python3 and curl. `cargo nextest` is used where it is installed,
+# else `cargo test`. The last line is always `N passed, N failed`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+real=yes
+case ${1-} in
+"") ;;
+--without-real) real=no ;;
+*)
+  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac
+
+say() { printf '\n== %s\n' "$1"; }
+
+need() {
+  command -v "$1" >/dev/null && return
+  echo "tests/run.sh: $1 is missing; $2" >&2
+  exit 1
+}
+
+scratch=$(mktemp -d)
+real_port=
+finish() {
+  [ -z "$real_port" ] || bash tests/real/llama.sh down "$real_port" || true
+  rm -rf "$scratch"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+need cargo "install Rust from its home page; the toolchain of rust-toolchain.toml then comes by itself"
+need python3 "install Python"
+need curl "install curl"
+
+say "format"
+cargo fmt --check
+
+say "lints"
+cargo clippy --locked --all-targets -- --deny warnings
+
+say "build"
+cargo build --locked
+goodput=${CARGO_TARGET_DIR:-target}/debug/goodput
+
+say "schemas are those of the code"
+for file in schemas/*.schema.json; do
+  "$goodput" schema "$(basename "$file" .schema.json)" | diff --unified "$file" - || {
+    echo "tests/run.sh: $file is stale; write the output of \`goodput schema\` into it" >&2
+    exit 1
+  }
+done
+
+say "examples in the documentation"
+cargo test --locked --doc --quiet
+
+say "quick start"
+"$goodput" gate --runs "$scratch/runs" examples/quickstart/contract.yaml
+
+if [ "$real" = yes ]; then
+  say "real server"
+  real_port=${GOODPUT_REAL_PORT:-$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
+  bash tests/real/llama.sh up "$real_port" | tee "$scratch/real"
+  GOODPUT_REAL_URL=$(sed -n 's/^URL=//p' "$scratch/real")
+  GOODPUT_REAL_MODEL=$(sed -n 's/^MODEL=//p' "$scratch/real")
+  export GOODPUT_REAL_URL GOODPUT_REAL_MODEL
+fi
+
+say "tests"
+status=0
+if cargo nextest --version >/dev/null 2>&1; then
+  cargo nextest run --locked --no-fail-fast 2>&1 | tee "$scratch/tests" || status=$?
+else
+  # Without nextest's groups, the tests that carry load run alone, after the others.
+  cargo test --locked --no-fail-fast --tests -- --skip real:: 2>&1 | tee "$scratch/tests" || status=$?
+  cargo test --locked --test suite -- --test-threads 1 real:: 2>&1 | tee -a "$scratch/tests" || status=$?
+fi
+
+# Adds up what the runner said: one `Summary` line of nextest, or one `test result` line of each test binary.
+python3 - "$scratch/tests" <<'PYTHON'
+import re
+import sys
+
+text = re.sub(r"\x1b\[[0-9;]*m", "", open(sys.argv[1], encoding="utf-8", errors="replace").read())
+lines = [line for line in text.splitlines() if re.match(r"\s*Summary \[|test result:", line)]
+passed, failed = (sum(int(n) for line in lines for n in re.findall(rf"(\d+) (?:{word})", line)) for word in ("passed", "failed|timed out"))
+print(f"{passed} passed, {failed} failed")
+PYTHON
+exit "$status"
