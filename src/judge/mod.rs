@@ -1,5 +1,75 @@
 //! From contract and record to a [`Verdict`]: first whether a trial is valid, then whether it passes.
+//!
+//! Everything here reads stored evidence alone: the same files give the same verdict, byte for byte, anywhere.
 
+mod absence;
+mod capacity;
+mod completeness;
+mod endpoint;
+mod generator;
+mod objective;
+pub mod planning;
+mod stability;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
+pub use capacity::capacity;
+pub use completeness::completeness;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
+
+use crate::contract::{Contract, UnknownPolicy};
+use crate::record::{RunResult, StepRecord, TrialRecord};
+
+/// Judges a run by its contract. A verdict that `result` already carries is not read.
+///
+/// Rows come in this order: one per objective, at the load that must hold; one per stability row; `endpoint`, only when it
+/// was not ready or went away; `load_generator`, once something was measured; `completeness`.
+pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
+    let mut checks = objective::checks(&contract.slo, result);
+    checks.extend(stability::checks(&contract.stability, result));
+    checks.extend(endpoint::check(result));
+    checks.extend(generator::check(&contract.slo, result));
+    checks.push(completeness::check(contract, result));
+    Verdict { overall: overall(&checks), unknown_blocks: contract.policy.unknown == UnknownPolicy::Block, checks }
+}
+
+/// FAIL if any check fails, else UNKNOWN if any is unknown or there is none, else PASS.
+fn overall(checks: &[Check]) -> Status {
+    let any = |status| checks.iter().any(|check| check.status == status);
+    match (any(Status::Fail), any(Status::Unknown) || checks.is_empty()) {
+        (true, _) => Status::Fail,
+        (false, true) => Status::Unknown,
+        (false, false) => Status::Pass,
+    }
+}
+
+/// Whether a trial is evidence at all.
+fn is_void(trial: &TrialRecord) -> bool {
+    !trial.health.faults.is_empty()
+}
+
+/// The trial that speaks for a step: the last that is evidence and whole, else the last that is evidence, else the last. A
+/// void trial is repeated with its own seed, so a later one stands for the same schedule.
+fn judged_trial(step: &StepRecord) -> Option<&TrialRecord> {
+    let last = |wanted: fn(&TrialRecord) -> bool| step.trials.iter().rev().find(|trial| wanted(trial));
+    last(|trial| !is_void(trial) && trial.complete).or_else(|| last(|trial| !is_void(trial))).or_else(|| last(|_| true))
+}
+
+/// A row without statistics.
+fn plain_check(id: &str, status: Status, reason: Reason) -> Check {
+    Check {
+        id: id.to_owned(),
+        status,
+        reason,
+        claim: None,
+        method: None,
+        limit: None,
+        observed: None,
+        interval: None,
+        confidence: None,
+        samples: None,
+        trials: None,
+        note: None,
+    }
+}

@@ -1,1 +1,34 @@
-//! Intervals, tests and quantiles.
+//! Intervals, tests and quantile ranks: pure functions of counts and series (method, sections 4, 6 and 7).
+
+mod beta;
+mod binomial;
+mod drift;
+mod inflation;
+mod ranks;
+mod sequential;
+
+pub use binomial::{
+    Counts, Decision, Evidence, decide, fail_min, fails, lower_bound, n_pass, p_fail, p_pass, pass_max, passes,
+    share_estimate, upper_bound,
+};
+pub use drift::{Drift, MIN_DRIFT_ARRIVALS, drift};
+pub use inflation::{Inflation, inflation};
+pub use ranks::{QuantileRanks, quantile_ranks};
+pub use sequential::{SequentialPlan, sequential_plan};
+
+/// A number that never travels without its interval and its origin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The point estimate.
+    pub point: f64,
+    /// One-sided lower bound.
+    pub lower: f64,
+    /// One-sided upper bound.
+    pub upper: f64,
+    /// Confidence of each bound alone.
+    pub confidence: f64,
+    /// Requests behind it; not an integer where they were deflated.
+    pub n: f64,
+    /// How the bounds were computed.
+    pub method: &'static str,
+}

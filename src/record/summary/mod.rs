@@ -1,0 +1,199 @@
+//! From the requests of a trial to its record, and from the trials of a step to its record.
+
+mod accumulator;
+mod gaps;
+mod health;
+mod quantiles;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use accumulator::TrialAccumulator;
+use gaps::GapHistogram;
+use quantiles::{evidence, latency_quantiles, quantiles};
+
+use super::model::{DriftRecord, HealthRecord, Quantiles, StepRecord, TrialRecord, WindowCounts};
+use crate::contract::{LatencyMetric, Slo};
+use crate::observe::Outcome;
+use crate::schedule::{TrialCounts, segment_nanos};
+use crate::stats::drift;
+use crate::units::{Digest, Load, Share};
+
+/// What is known of a trial besides its requests.
+#[derive(Debug, Clone)]
+pub struct TrialFacts {
+    /// The trial's number in the run, from 0.
+    pub trial: u32,
+    /// The seed of its schedule and case order.
+    pub seed: u64,
+    /// What was asked of the endpoint.
+    pub load: Load,
+    /// SHA-256 over its schedule's offsets, or over its concurrency plan.
+    pub schedule_digest: Digest,
+    /// Planned arrivals; `None` in a closed loop.
+    pub planned: Option<TrialCounts>,
+    /// Length of the window: `D(N)` in an open loop.
+    pub window_ns: u64,
+    /// Requests planned in the window; those that were never recorded are undecided. `None` in a closed loop, where only
+    /// what was recorded exists.
+    pub scheduled_in_window: Option<u64>,
+    /// Whether the whole window was measured.
+    pub complete: bool,
+    /// What the driver measured of itself; the rest is computed from the requests.
+    pub health: HealthRecord,
+}
+
+/// The record of one trial: counts, evidence for each objective, drift, and whether the trial is evidence at all.
+pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumulator) -> TrialRecord {
+    let rows = &accumulator.window;
+    let scheduled = facts.scheduled_in_window.unwrap_or(0).max(rows.len() as u64);
+    let unrecorded = scheduled - rows.len() as u64;
+    TrialRecord {
+        trial: facts.trial,
+        seed: facts.seed,
+        schedule_digest: facts.schedule_digest.clone(),
+        planned: facts.planned,
+        window_ns: facts.window_ns,
+        complete: facts.complete,
+        window: window_counts(scheduled, accumulator),
+        objectives: slo.objectives.iter().map(|o| evidence(o, &slo.request, rows, unrecorded)).collect(),
+        drift: drift_record(facts.load, accumulator),
+        health: health::health(slo, facts, accumulator),
+    }
+}
+
+fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts {
+    let rows = &accumulator.window;
+    let decided = rows.iter().filter(|row| row.outcome != Outcome::Cancelled).count() as u64;
+    let all_known = decided == scheduled && rows.iter().all(|row| row.good().is_some());
+    let tally = &accumulator.tally;
+    WindowCounts {
+        scheduled,
+        decided,
+        good: all_known.then(|| rows.iter().filter(|row| row.good() == Some(true)).count() as u64),
+        outcomes: tally.outcomes.clone(),
+        truncated: tally.truncated,
+        answerless: tally.answerless,
+        warnings: tally.warnings.clone(),
+        input_tokens: tally.input_tokens.total(),
+        output_tokens: tally.output_tokens.total(),
+    }
+}
+
+/// Nothing is scheduled in a closed loop, so nothing can pile up there.
+fn drift_record(load: Load, accumulator: &TrialAccumulator) -> Option<DriftRecord> {
+    let rate = load.rate()?.per_second();
+    let (arrivals, in_flight) = accumulator.in_flight();
+    drift(&arrivals, &in_flight, rate).map(|drift| DriftRecord {
+        slope_per_s: drift.slope_per_s,
+        t: drift.t,
+        growth: drift.growth,
+        drifting: drift.drifting,
+    })
+}
+
+/// The record of one step. Its figures pool the requests of the trials that are evidence, or of all where none is; per-second
+/// figures need whole windows, and shares need every request decided.
+pub fn summarise_step(
+    load: Load,
+    trials: &[(TrialRecord, TrialAccumulator)],
+    not_measured: Option<String>,
+) -> StepRecord {
+    let is_evidence = |trial: &TrialRecord| trial.health.faults.is_empty() && trial.complete;
+    let any_evidence = trials.iter().any(|(trial, _)| is_evidence(trial));
+    let pool: Vec<_> = trials.iter().filter(|(trial, _)| is_evidence(trial) || !any_evidence).collect();
+    let totals = Totals::of(load, &pool);
+    StepRecord {
+        load,
+        offered: load.rate().and_then(|_| totals.per_second(totals.scheduled)),
+        achieved: totals.measured_per_second(Some(totals.sent)),
+        completed: totals.measured_per_second(Some(totals.completed)),
+        goodput: totals.measured_per_second(totals.good),
+        attainment: totals.good.and_then(|good| Share::of(good, totals.scheduled)),
+        success_rate: totals.ok.and_then(|ok| Share::of(ok, totals.scheduled)),
+        input_tokens_per_second: totals.measured_per_second(totals.input_tokens),
+        output_tokens_per_second: totals.measured_per_second(totals.output_tokens),
+        metrics: metrics(&pool),
+        trials: trials.iter().map(|(trial, _)| trial.clone()).collect(),
+        not_measured,
+    }
+}
+
+/// Sums over the trials of a step; `None` where one of them does not know.
+struct Totals {
+    window_s: f64,
+    whole_windows: bool,
+    scheduled: u64,
+    sent: u64,
+    completed: u64,
+    ok: Option<u64>,
+    good: Option<u64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+impl Totals {
+    fn of(load: Load, pool: &[&(TrialRecord, TrialAccumulator)]) -> Self {
+        let sum = |count: fn(&TrialRecord) -> Option<u64>| pool.iter().map(|(trial, _)| count(trial)).sum();
+        let each = |count: &dyn Fn(&TrialRecord, &TrialAccumulator) -> u64| {
+            pool.iter().map(|(trial, accumulator)| count(trial, accumulator)).sum()
+        };
+        Self {
+            window_s: pool.iter().map(|(trial, _)| trial.window_ns as f64 / 1e9).sum(),
+            whole_windows: !pool.is_empty() && pool.iter().all(|(trial, _)| trial.complete),
+            scheduled: each(&|trial, _| trial.window.scheduled),
+            sent: each(&|_, accumulator| accumulator.window.iter().filter_map(|row| row.send_lag()).count() as u64),
+            completed: each(&|trial, accumulator| completed_in_window(load, trial, accumulator)),
+            ok: sum(|trial| {
+                let decided = trial.window.decided == trial.window.scheduled;
+                decided.then(|| trial.window.outcomes.get(&Outcome::Ok).copied().unwrap_or(0))
+            }),
+            good: sum(|trial| trial.window.good),
+            input_tokens: sum(|trial| trial.window.input_tokens),
+            output_tokens: sum(|trial| trial.window.output_tokens),
+        }
+    }
+
+    fn per_second(&self, count: u64) -> Option<f64> {
+        (self.window_s > 0.0).then(|| count as f64 / self.window_s)
+    }
+
+    fn measured_per_second(&self, count: Option<u64>) -> Option<f64> {
+        count.filter(|_| self.whole_windows).and_then(|count| self.per_second(count))
+    }
+}
+
+/// Requests of any segment that ended `ok` while the window lasted, so that a server that falls behind its load shows it.
+fn completed_in_window(load: Load, trial: &TrialRecord, accumulator: &TrialAccumulator) -> u64 {
+    // A closed loop's window begins, as far as the requests can tell, when the first client became free in it.
+    let start = match (load.rate(), trial.planned) {
+        (Some(rate), Some(planned)) => Some(segment_nanos(planned.warm_up, rate)),
+        _ => accumulator.window.iter().map(|row| row.scheduled_ns).min(),
+    };
+    start.map_or(0, |start| {
+        let window = start..start.saturating_add(trial.window_ns);
+        accumulator.completions.iter().filter(|at| window.contains(at)).count() as u64
+    })
+}
+
+fn metrics(pool: &[&(TrialRecord, TrialAccumulator)]) -> BTreeMap<String, Quantiles> {
+    let rows = || pool.iter().flat_map(|(_, accumulator)| &accumulator.window);
+    let unrecorded =
+        pool.iter().map(|(trial, accumulator)| trial.window.scheduled - accumulator.window.len() as u64).sum();
+    let mut metrics = BTreeMap::new();
+    for metric in [LatencyMetric::Ttft, LatencyMetric::Tpot, LatencyMetric::E2e] {
+        if let Some(found) = latency_quantiles(rows(), metric, unrecorded) {
+            metrics.insert(metric.name().to_owned(), found);
+        }
+    }
+    let mut gaps = GapHistogram::default();
+    pool.iter().for_each(|(_, accumulator)| gaps.merge(&accumulator.gaps));
+    let lags = rows().filter_map(|row| row.send_lag()).collect();
+    for (name, found) in [("inter_chunk", gaps.quantiles()), ("send_lag", quantiles(lags, 0))] {
+        if let Some(found) = found {
+            metrics.insert(name.to_owned(), found);
+        }
+    }
+    metrics
+}

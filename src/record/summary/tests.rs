@@ -1,0 +1,415 @@
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::*;
+use crate::contract::{Objective, RequestLimits};
+use crate::observe::Warning;
+use crate::record::RequestRecord;
+use crate::record::grade::grade;
+use crate::record::grade::tests::ok_record;
+use crate::schedule::{ArrivalProcess, Schedule, Segment, Words, open_loop};
+use crate::units::Rate;
+
+fn share(ppm: u32) -> Share {
+    Share::from_ppm(ppm).unwrap()
+}
+
+fn rate(milli: u64) -> Rate {
+    Rate::from_milli(milli).unwrap()
+}
+
+fn latency_objective(metric: LatencyMetric, ppm: u32, at_most_ns: u64) -> Objective {
+    Objective::Latency { metric, quantile: share(ppm), at_most: Duration::from_nanos(at_most_ns) }
+}
+
+fn slo(objectives: Vec<Objective>, request: RequestLimits) -> Slo {
+    Slo { request, objectives, at: Load::RateMilli(rate(4_000)) }
+}
+
+fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts {
+    TrialFacts {
+        trial: 0,
+        seed: 1,
+        load,
+        schedule_digest: Digest::of(b"schedule"),
+        planned,
+        window_ns,
+        scheduled_in_window: planned.map(|counts| counts.window),
+        complete: true,
+        health: healthy(),
+    }
+}
+
+fn healthy() -> HealthRecord {
+    let lag = Quantiles {
+        count: 10,
+        p50_ns: Some(1_000),
+        p90_ns: Some(2_000),
+        p95_ns: Some(3_000),
+        p99_ns: Some(4_000),
+        max_ns: Some(5_000),
+    };
+    HealthRecord {
+        dispatch_lag: Some(lag),
+        runtime_lag: Some(lag),
+        planned_span_ns: Some(1_000_000_000),
+        actual_span_ns: Some(1_000_000_000),
+        clock_step_ns: Some(0),
+        ..HealthRecord::default()
+    }
+}
+
+/// A reply that was sent at once: times are since the trial's start.
+fn reply(scheduled_ns: u64, segment: Segment, first: u64, last: u64, tokens: u64) -> RequestRecord {
+    RequestRecord {
+        segment,
+        scheduled_ns,
+        sent_ns: Some(scheduled_ns),
+        first_output_ns: Some(first),
+        last_output_ns: Some(last),
+        finished_ns: Some(last),
+        output_tokens: Some(tokens),
+        ..ok_record()
+    }
+}
+
+fn accumulate(limits: &RequestLimits, records: impl IntoIterator<Item = RequestRecord>) -> TrialAccumulator {
+    let mut accumulator = TrialAccumulator::default();
+    for mut record in records {
+        grade(limits, &mut record);
+        accumulator.push(&record);
+    }
+    accumulator
+}
+
+fn exact_runs(engine: &[&str]) -> Vec<Value> {
+    let file: Value =
+        serde_json::from_str(include_str!("../../../tests/fixtures/reference/queueing_scenarios.json")).unwrap();
+    let runs = file["exact_runs"].as_array().unwrap().iter();
+    runs.filter(|run| engine.contains(&run["engine"].as_str().unwrap())).cloned().collect()
+}
+
+/// Servers with constant service, first come first served: TTFT is the wait.
+fn constant_service(schedule: &Schedule, servers: usize, service_ns: u64) -> Vec<RequestRecord> {
+    let mut free = vec![0u64; servers];
+    let arrivals = schedule.arrivals().iter();
+    arrivals
+        .map(|arrival| {
+            let server = free.iter_mut().min().unwrap();
+            let begin = (*server).max(arrival.offset_ns);
+            *server = begin + service_ns;
+            reply(arrival.offset_ns, arrival.segment, begin, begin + service_ns, 2)
+        })
+        .collect()
+}
+
+/// The reference's step-wise batching engine.
+fn batching(schedule: &Schedule, params: &Value, lengths: &Value, seed: u64) -> Vec<RequestRecord> {
+    let parameter = |key: &str| params[key].as_u64().unwrap();
+    let lengths_of = |key: &str| -> Vec<u64> {
+        let (lo, hi) = (lengths[key]["lo"].as_u64().unwrap(), lengths[key]["hi"].as_u64().unwrap());
+        let mut words = Words::new(seed, lengths[key]["stream"].as_u64().unwrap());
+        let draw = |_| lo + words.next_below(hi - lo + 1);
+        (0..schedule.arrivals().len()).map(draw).collect()
+    };
+    let (output, prompt) = (lengths_of("output_tokens"), lengths_of("prompt_tokens"));
+    let offsets: Vec<u64> = schedule.arrivals().iter().map(|arrival| arrival.offset_ns).collect();
+    let mut waiting: VecDeque<usize> = (0..offsets.len()).collect();
+    let (mut batch, mut now): (Vec<(usize, u64)>, u64) = (Vec::new(), 0);
+    let mut times = vec![(0u64, 0u64); offsets.len()];
+    while !(batch.is_empty() && waiting.is_empty()) {
+        if batch.is_empty() {
+            now = now.max(offsets[waiting[0]]);
+        }
+        let mut admitted_prompt = 0;
+        while let Some(&next) = waiting.front()
+            && offsets[next] <= now
+            && (batch.len() as u64) < parameter("batch")
+        {
+            waiting.pop_front();
+            admitted_prompt += prompt[next];
+            batch.push((next, 0));
+        }
+        now += parameter("alpha_ns")
+            + parameter("beta_ns") * batch.len() as u64
+            + parameter("gamma_ns_per_prompt_token") * admitted_prompt;
+        for (request, tokens) in &mut batch {
+            *tokens += 1;
+            if *tokens == 1 {
+                times[*request].0 = now;
+            }
+            times[*request].1 = now;
+        }
+        batch.retain(|(request, tokens)| *tokens < output[*request]);
+    }
+    let requests = schedule.arrivals().iter().zip(times).zip(output);
+    requests.map(|((a, (first, last)), tokens)| reply(a.offset_ns, a.segment, first, last, tokens)).collect()
+}
+
+fn counts(arrivals: &Value) -> TrialCounts {
+    let count = |key: &str| arrivals[key].as_u64().unwrap_or(0);
+    TrialCounts { warm_up: count("warmup"), window: count("measured"), drain: count("cooldown") }
+}
+
+#[test]
+fn known_queues_give_the_counts_and_quantiles_of_the_reference() {
+    for run in exact_runs(&["D/D/c", "M/D/c"]) {
+        let process = if run["engine"] == "D/D/c" { ArrivalProcess::Constant } else { ArrivalProcess::Poisson };
+        let (planned, seed) = (counts(&run["arrivals"]), run["arrivals"]["seed"].as_u64().unwrap_or(0));
+        let limit = run["objective"]["threshold_ns"].as_u64().unwrap();
+        let slo = slo(vec![latency_objective(LatencyMetric::Ttft, 990_000, limit)], RequestLimits::default());
+        for row in run["table"].as_array().unwrap() {
+            let at = rate(row["rate_milli"].as_u64().unwrap());
+            let schedule = open_loop(process, at, planned, seed);
+            let servers = run["params"]["c"].as_u64().unwrap() as usize;
+            let records = constant_service(&schedule, servers, run["params"]["service_ns"].as_u64().unwrap());
+            let accumulator = accumulate(&slo.request, records);
+            let load = Load::RateMilli(at);
+            let trial = summarise_trial(&slo, &facts(load, Some(planned), schedule.window_ns()), &accumulator);
+            let evidence = trial.objectives[0].clone();
+            assert_eq!((Some(evidence.violations), evidence.n), (row["violations"].as_u64(), 1_000), "{row}");
+            assert_eq!(evidence.quantile_ns, row["wait_p99_ns"].as_u64(), "{row}");
+            let step = summarise_step(load, &[(trial, accumulator)], None);
+            let waits = step.metrics["ttft"];
+            assert_eq!(waits.p50_ns, row["wait_p50_ns"].as_u64(), "{row}");
+            assert_eq!(waits.max_ns, row["max_wait_ns"].as_u64(), "{row}");
+            assert!(row["wait_p95_ns"].is_null() || waits.p95_ns == row["wait_p95_ns"].as_u64(), "{row}");
+            assert_eq!(step.attainment, Some(Share::ONE), "there are no request limits");
+        }
+    }
+}
+
+#[test]
+fn the_batching_engine_gives_every_field_of_the_reference() {
+    for run in exact_runs(&["step"]) {
+        let (planned, seed) = (counts(&run["arrivals"]), run["arrivals"]["seed"].as_u64().unwrap());
+        let limit = |i: usize| run["objectives"][i]["threshold_ns"].as_u64().unwrap();
+        let limits = RequestLimits {
+            ttft: Some(Duration::from_nanos(limit(0))),
+            e2e: Some(Duration::from_nanos(limit(1))),
+            tpot: Some(Duration::from_nanos(limit(2))),
+        };
+        let objectives = vec![
+            latency_objective(LatencyMetric::Ttft, 990_000, limit(0)),
+            latency_objective(LatencyMetric::E2e, 950_000, limit(1)),
+            latency_objective(LatencyMetric::Tpot, 990_000, limit(2)),
+            Objective::Attainment { at_least: share(990_000) },
+        ];
+        let slo = slo(objectives, limits);
+        for row in run["table"].as_array().unwrap() {
+            let at = rate(row["rate_milli"].as_u64().unwrap());
+            let schedule = open_loop(ArrivalProcess::Poisson, at, planned, seed);
+            let accumulator = accumulate(&limits, batching(&schedule, &run["params"], &run["lengths"], seed));
+            let load = Load::RateMilli(at);
+            let trial = summarise_trial(&slo, &facts(load, Some(planned), schedule.window_ns()), &accumulator);
+            for (index, key) in ["ttft_violations", "e2e_violations", "tpot_violations"].iter().enumerate() {
+                assert_eq!(Some(trial.objectives[index].violations), row[key].as_u64(), "{key} {row}");
+            }
+            let good = row["good"].as_u64();
+            assert_eq!(trial.window.good, good, "{row}");
+            assert_eq!(Some(1_000 - trial.objectives[3].violations), good, "{row}");
+            let step = summarise_step(load, &[(trial, accumulator)], None);
+            for (metric, key, got) in [
+                ("ttft", "ttft_p50_ns", step.metrics["ttft"].p50_ns),
+                ("ttft", "ttft_p99_ns", step.metrics["ttft"].p99_ns),
+                ("e2e", "e2e_p95_ns", step.metrics["e2e"].p95_ns),
+                ("tpot", "tpot_p99_ns", step.metrics["tpot"].p99_ns),
+            ] {
+                assert_eq!(got, row[key].as_u64(), "{metric} {row}");
+            }
+            let goodput = good.unwrap() as f64 / 1_000.0 * at.per_second();
+            assert!((step.goodput.unwrap() - goodput).abs() < 1e-6, "attainment times offered load");
+            assert!((step.offered.unwrap() - at.per_second()).abs() < 1e-6);
+        }
+    }
+}
+
+/// A window of `n` requests, one each 100 ms, that take 50 ms.
+fn steady(n: u64) -> Vec<RequestRecord> {
+    let request = |i: u64| {
+        let at = i * 100_000_000;
+        reply(at, Segment::Window, at + 20_000_000, at + 50_000_000, 4)
+    };
+    (0..n).map(request).collect()
+}
+
+fn open_facts(n: u64) -> TrialFacts {
+    let planned = TrialCounts { warm_up: 0, window: n, drain: 0 };
+    facts(Load::RateMilli(rate(10_000)), Some(planned), n * 100_000_000)
+}
+
+fn ttft_slo() -> Slo {
+    let limits = RequestLimits { ttft: Some(Duration::from_millis(30)), ..RequestLimits::default() };
+    let objectives = vec![
+        latency_objective(LatencyMetric::Ttft, 500_000, 30_000_000),
+        Objective::SuccessRate { at_least: share(990_000) },
+        Objective::Attainment { at_least: share(990_000) },
+        latency_objective(LatencyMetric::Tpot, 500_000, 30_000_000),
+    ];
+    slo(objectives, limits)
+}
+
+fn summarise(facts: &TrialFacts, records: Vec<RequestRecord>) -> (TrialRecord, StepRecord) {
+    let slo = ttft_slo();
+    let accumulator = accumulate(&slo.request, records);
+    let trial = summarise_trial(&slo, facts, &accumulator);
+    (trial.clone(), summarise_step(facts.load, &[(trial, accumulator)], None))
+}
+
+#[test]
+fn failures_are_infinite_and_everything_scheduled_is_in_the_denominator() {
+    let mut records = steady(10);
+    for record in records.iter_mut().take(6) {
+        record.outcome = Outcome::HttpError;
+    }
+    let (trial, step) = summarise(&open_facts(10), records);
+    let violations: Vec<_> = trial.objectives.iter().map(|found| (found.n, found.violations)).collect();
+    assert_eq!(violations, [(10, 6); 4]);
+    assert_eq!(trial.objectives[0].quantile_ns, None, "the median falls among failures");
+    assert_eq!((step.metrics["ttft"].p50_ns, step.metrics["ttft"].max_ns), (None, Some(20_000_000)));
+    assert_eq!((step.attainment, step.success_rate), (Some(share(400_000)), Some(share(400_000))));
+    let figures = (step.offered, step.achieved, step.completed, step.goodput);
+    assert_eq!(figures, (Some(10.0), Some(10.0), Some(4.0), Some(4.0)));
+    assert_eq!((step.input_tokens_per_second, step.output_tokens_per_second), (Some(28.0), Some(16.0)));
+}
+
+#[test]
+fn missing_token_counts_stay_missing() {
+    let mut records = steady(4);
+    records[0].output_tokens = None;
+    let (trial, step) = summarise(&open_facts(4), records);
+    assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured, trial.objectives[3].quantile_ns), (4, 1, None));
+    assert_eq!((trial.window.output_tokens, step.output_tokens_per_second), (None, None));
+    assert!(!step.metrics.contains_key("tpot") && step.input_tokens_per_second.is_some());
+    assert_eq!(trial.window.good, Some(4), "no token limit is set");
+
+    let mut all_failed = steady(2);
+    all_failed.iter_mut().for_each(|record| record.outcome = Outcome::ConnectError);
+    let (_, step) = summarise(&open_facts(2), all_failed);
+    assert_eq!(step.output_tokens_per_second, None, "no reply has said how many");
+}
+
+#[test]
+fn coalesced_replies_have_no_gaps_and_single_tokens_no_pace() {
+    let mut records = steady(3);
+    records[0].warnings.push(Warning::Coalesced);
+    records[1].output_tokens = Some(1);
+    let (trial, step) = summarise(&open_facts(3), records);
+    assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured), (2, 1));
+    assert_eq!(step.metrics["inter_chunk"].count, 4, "two gaps of each of two replies");
+    assert_eq!(trial.window.warnings[&Warning::Coalesced], 1);
+}
+
+#[test]
+fn what_a_stop_left_open_is_undecided_unless_it_outlived_the_limit() {
+    let mut records = steady(7);
+    records.iter_mut().skip(5).for_each(|record| record.outcome = Outcome::Cancelled);
+    let stopped = |record: &mut RequestRecord, after_ns: u64, sent: bool| {
+        record.first_output_ns = None;
+        record.last_output_ns = None;
+        record.finished_ns = Some(record.scheduled_ns + after_ns);
+        record.sent_ns = sent.then_some(record.scheduled_ns);
+    };
+    stopped(&mut records[5], 31_000_000, true);
+    stopped(&mut records[6], 5_000_000, false);
+    let facts = TrialFacts { complete: false, ..open_facts(10) };
+    let (trial, step) = summarise(&facts, records);
+    let found: Vec<_> = trial.objectives.iter().map(|e| (e.n, e.violations, e.undecided)).collect();
+    // Three were never recorded, one had waited beyond the TTFT limit, one was stopped before it was sent.
+    assert_eq!(found, [(10, 1, 4), (10, 0, 5), (10, 1, 4), (10, 0, 5)]);
+    assert_eq!((trial.window.scheduled, trial.window.decided, trial.window.good), (10, 5, None));
+    assert_eq!((trial.health.due, trial.health.sent), (6, 6));
+    assert_eq!(trial.health.faults, Vec::<String>::new());
+    assert_eq!((step.achieved, step.goodput, step.attainment, step.success_rate), (None, None, None, None));
+    assert_eq!(step.offered, Some(10.0));
+}
+
+#[test]
+fn a_generator_that_did_not_keep_its_plan_is_named() {
+    let lag = |p99: u64| healthy().dispatch_lag.map(|lag| Quantiles { p99_ns: Some(p99), ..lag });
+    type Change = fn(&mut HealthRecord);
+    let rows: [(&str, Change, &str); 6] = [
+        ("in order", |_| {}, ""),
+        (
+            "span",
+            |h| h.actual_span_ns = Some(1_006_000_000),
+            "the window was sent in 1.01 s instead of 1.00 s, off by more than 0.5%",
+        ),
+        ("no span", |h| h.actual_span_ns = None, "the span from first to last send was not measured"),
+        ("clock", |h| h.clock_step_ns = Some(-101_000_000), "the wall clock stepped by 101 ms"),
+        ("no lag", |h| h.dispatch_lag = None, "dispatch lag was not measured"),
+        ("runtime lag is the closed loop's", |h| h.runtime_lag = None, ""),
+    ];
+    for (name, change, fault) in rows {
+        let mut facts = open_facts(30);
+        change(&mut facts.health);
+        let (trial, _) = summarise(&facts, steady(30));
+        assert_eq!(trial.health.faults.join("; "), fault, "{name}");
+    }
+    // The tightest limit is 30 ms, so the floor of 5 ms holds.
+    for (p99, fault) in [(5_000_000, ""), (5_000_001, "dispatch lag p99 5.00 ms is above 5.00 ms")] {
+        let mut facts = open_facts(30);
+        facts.health.dispatch_lag = lag(p99);
+        assert_eq!(summarise(&facts, steady(30)).0.health.faults.join("; "), fault);
+    }
+}
+
+#[test]
+fn arrivals_that_were_not_sent_make_the_trial_void() {
+    for (unsent, faults) in [(1, 0), (2, 1)] {
+        let mut records = steady(1_000);
+        for record in records.iter_mut().take(unsent) {
+            (record.outcome, record.sent_ns) = (Outcome::Unsent, None);
+        }
+        let (trial, _) = summarise(&open_facts(1_000), records);
+        assert_eq!((trial.health.due, trial.health.sent), (1_000, 1_000 - unsent as u64));
+        assert_eq!(trial.health.faults.len(), faults, "{:?}", trial.health.faults);
+    }
+    let (trial, _) = summarise(&open_facts(20), steady(19));
+    assert_eq!(trial.health.faults, ["only 19 of 20 due requests were sent, below 99.9%"], "one was never recorded");
+}
+
+#[test]
+fn piling_up_is_seen_in_an_open_loop_alone() {
+    // Each request takes 50 ms longer than the one before, so every second one stays in flight for longer and longer.
+    let growing: Vec<RequestRecord> = (0..100)
+        .map(|i| reply(i * 100_000_000, Segment::Window, i * 150_000_000 + 1, i * 150_000_000 + 2, 4))
+        .collect();
+    let (trial, _) = summarise(&open_facts(100), growing.clone());
+    assert!(trial.drift.is_some_and(|drift| drift.drifting), "{:?}", trial.drift);
+    let (trial, _) = summarise(&open_facts(100), steady(100));
+    assert!(trial.drift.is_some_and(|drift| !drift.drifting));
+    let (trial, _) = summarise(&open_facts(19), steady(19));
+    assert_eq!(trial.drift, None, "too few arrivals");
+
+    let closed = facts(Load::Clients(8), None, 10_000_000_000);
+    let (trial, step) = summarise(&closed, growing);
+    assert_eq!((trial.drift, trial.planned, step.offered), (None, None, None));
+    assert_eq!((trial.window.scheduled, trial.health.dispatch_lag_limit_ns), (100, None));
+    assert_eq!(step.goodput, trial.window.good.map(|good| good as f64 / 10.0));
+}
+
+#[test]
+fn only_trials_that_are_evidence_make_the_figures_of_a_step() {
+    let slo = ttft_slo();
+    let mut slow = steady(10);
+    slow.iter_mut().for_each(|record| record.first_output_ns = Some(record.scheduled_ns + 45_000_000));
+    let mut void = open_facts(10);
+    void.health.clock_step_ns = Some(1_000_000_000);
+    let trials: Vec<_> = [(void, slow), (open_facts(10), steady(10))]
+        .into_iter()
+        .map(|(facts, records)| {
+            let accumulator = accumulate(&slo.request, records);
+            (summarise_trial(&slo, &facts, &accumulator), accumulator)
+        })
+        .collect();
+    let load = Load::RateMilli(rate(10_000));
+    let step = summarise_step(load, &trials, None);
+    assert_eq!((step.trials.len(), step.metrics["ttft"].max_ns), (2, Some(20_000_000)));
+    let step = summarise_step(load, &trials[..1], None);
+    assert_eq!(step.metrics["ttft"].max_ns, Some(45_000_000), "without evidence what there is is shown");
+    let empty = summarise_step(load, &[], Some("not reached".to_owned()));
+    assert_eq!((empty.offered, empty.attainment, empty.metrics.len()), (None, None, 0));
+}
