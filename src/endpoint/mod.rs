@@ -1,1 +1,19 @@
-//! Written next.
+//! An ephemeral endpoint: started, awaited, read and stopped by the run itself, as a whole process group.
+//!
+//! The group has to end on every kind of exit of this program, SIGKILL included, when none of our code runs any more. So
+//! a second process of the same binary, the supervisor ([`supervise()`]), stands between the run and the endpoint. It holds
+//! the reading end of a pipe; the kernel closes the writing end whenever and however the run ends, and that is the order
+//! to stop.
+
+mod client;
+mod exit;
+mod launch;
+mod log;
+mod ready;
+mod supervise;
+
+pub use client::{ClientError, http_client, trusted_roots};
+pub use exit::Exit;
+pub use launch::{LaunchError, LaunchSpec, Running, launch};
+pub use ready::{NotReady, port_answers, ready_target, wait_ready};
+pub use supervise::{SuperviseArguments, supervise};

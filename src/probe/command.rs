@@ -1,0 +1,269 @@
+//! The `command` probe: a number on standard output, or an exit code.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use super::Answer;
+use super::process::{Capture, RunError, run};
+use crate::contract::CommandProbe;
+use crate::units::format_duration;
+
+/// The most output that is looked at, in bytes.
+const OUTPUT_LIMIT: usize = 64 * 1024;
+
+/// The most of an output's end that is looked at for a message, in bytes.
+const ERROR_LIMIT: usize = 4 * 1024;
+
+/// The most characters of an output that a message quotes.
+const EXCERPT: usize = 200;
+
+/// The largest number up to which every integer is its own: beyond it, a rise by one could not be seen.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
+pub(super) async fn number(probe: &CommandProbe, folder: &Path) -> Answer {
+    let mut stdout = Capture::first(OUTPUT_LIMIT);
+    let status = status(probe, folder, &mut stdout).await?;
+    if let Some(failure) = status.failure() {
+        return Err(failure);
+    }
+    if stdout.is_cut() {
+        return Err(format!("printed more than {OUTPUT_LIMIT} bytes where one number was expected"));
+    }
+    let text = stdout.text().ok_or("printed bytes that are not UTF-8 where one number was expected")?;
+    parse_number(text)
+}
+
+pub(super) async fn exit_code(probe: &CommandProbe, folder: &Path) -> Answer {
+    let status = status(probe, folder, &mut Capture::first(0)).await?;
+    status.code().map(f64::from).ok_or_else(|| status.failure().unwrap_or_default())
+}
+
+/// How a command ended, and the end of what it complained.
+struct Ended {
+    status: ExitStatus,
+    complaint: String,
+}
+
+impl Ended {
+    fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// What is wrong with this end; `None` for exit code 0.
+    fn failure(&self) -> Option<String> {
+        let how = match (self.status.code(), self.status.signal()) {
+            (Some(0), _) => return None,
+            (Some(code), _) => format!("exited with code {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "did not end".to_owned(),
+        };
+        let complaint = self.complaint.trim();
+        Some(if complaint.is_empty() { how } else { format!("{how}; stderr ends {}", quote_end(complaint)) })
+    }
+}
+
+async fn status(probe: &CommandProbe, folder: &Path, stdout: &mut Capture) -> Result<Ended, String> {
+    let mut stderr = Capture::last(ERROR_LIMIT);
+    match run(&probe.command, folder, probe.timeout, stdout, &mut stderr).await {
+        Ok(status) => Ok(Ended { status, complaint: stderr.lossy() }),
+        Err(RunError::TimedOut) => Err(format!("took longer than {} and was killed", format_duration(probe.timeout))),
+        Err(RunError::Wait(error)) => Err(format!("could not be waited for: {error}")),
+        Err(RunError::Start(error)) => Err(start_failure(probe, folder, &error)),
+    }
+}
+
+fn start_failure(probe: &CommandProbe, folder: &Path, error: &io::Error) -> String {
+    let program = probe.command.first().map_or("", String::as_str);
+    let folder_is_there = folder.is_dir();
+    let hint = match error.kind() {
+        _ if !folder_is_there => "; the working directory is not a folder",
+        io::ErrorKind::NotFound if program.contains('/') => {
+            "; check the path, which starts at the contract's folder, and the interpreter that its first line names"
+        }
+        io::ErrorKind::NotFound => "; install it, or put its folder on PATH",
+        io::ErrorKind::PermissionDenied => "; is it executable?",
+        _ => "",
+    };
+    format!("could not start `{program}` in `{}`: {error}{hint}", folder.display())
+}
+
+/// Reads the one number that a probe printed: an integer, a decimal, or either with an exponent.
+fn parse_number(printed: &str) -> Answer {
+    let text = printed.trim();
+    if text.is_empty() {
+        return Err("printed nothing where one number was expected".to_owned());
+    }
+    // Rust also reads `inf` and `nan`, which are no measurements.
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let value = text.parse::<f64>().ok().filter(|_| is_plain);
+    match value {
+        None => Err(format!("printed {} where one number was expected", quote(text))),
+        Some(value) if value.abs() > LARGEST_EXACT => {
+            Err(format!("printed {}, which is too large to be compared exactly (limit 2^53)", quote(text)))
+        }
+        Some(value) => Ok(value),
+    }
+}
+
+/// The beginning of a text on one line, in quotes, with every control character escaped.
+fn quote(text: &str) -> String {
+    let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
+    format!("`{}{cut}`", text.chars().take(EXCERPT).collect::<String>().escape_debug())
+}
+
+/// The end of a text, likewise.
+fn quote_end(text: &str) -> String {
+    let excess = text.chars().count().saturating_sub(EXCERPT);
+    let cut = if excess > 0 { "…" } else { "" };
+    format!("`{cut}{}`", text.chars().skip(excess).collect::<String>().escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Longer than any of these can take; only a hang meets it.
+    const HANG: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str, timeout: Duration) -> CommandProbe {
+        CommandProbe { command: ["sh", "-c", script].map(str::to_owned).to_vec(), timeout }
+    }
+
+    async fn number_of(script: &str) -> Answer {
+        number(&shell(script, HANG), Path::new("/")).await
+    }
+
+    async fn code_of(script: &str) -> Answer {
+        exit_code(&shell(script, HANG), Path::new("/")).await
+    }
+
+    #[test]
+    fn one_finite_number_is_read_whatever_its_form() {
+        for (text, value) in [
+            ("0\n", 0.0),
+            (" 42 ", 42.0),
+            ("-3", -3.0),
+            ("+1", 1.0),
+            ("2.5", 2.5),
+            ("1e3\r\n", 1000.0),
+            ("1.5E-1", 0.15),
+        ] {
+            assert_eq!(parse_number(text), Ok(value), "{text}");
+        }
+        assert_eq!(parse_number("9007199254740992"), Ok(LARGEST_EXACT));
+    }
+
+    #[test]
+    fn anything_else_is_no_number_and_says_what_came() {
+        for text in
+            ["NaN", "nan", "inf", "-infinity", "1 2", "1\n2", "12 restarts", "0x10", "1,5", "1_000", "e", "-", "１"]
+        {
+            let failure = parse_number(text).expect_err(text);
+            assert_eq!(failure, format!("printed `{}` where one number was expected", text.escape_debug()));
+        }
+        assert_eq!(parse_number(" \n"), Err("printed nothing where one number was expected".to_owned()));
+        for text in ["1e999", "9007199254740994", "-1e300"] {
+            assert!(parse_number(text).is_err_and(|failure| failure.contains("too large")), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_are_short_and_harmless() {
+        assert_eq!(quote("\u{1b}[31mred\n"), "`\\u{1b}[31mred\\n`");
+        assert_eq!(quote(&"é".repeat(300)), format!("`{}…`", "é".repeat(200)));
+        assert_eq!(quote_end(&format!("{}end", "x".repeat(300))), format!("`…{}end`", "x".repeat(197)));
+    }
+
+    #[tokio::test]
+    async fn a_command_answers_with_its_number() {
+        assert_eq!(number_of("echo 7; echo noise >&2").await, Ok(7.0));
+    }
+
+    #[tokio::test]
+    async fn a_number_of_a_command_that_failed_does_not_count() {
+        let failure = number_of("echo 0; echo 'no such container: vllm' >&2; exit 3").await.expect_err("exit code 3");
+        assert_eq!(failure, "exited with code 3; stderr ends `no such container: vllm`");
+    }
+
+    #[tokio::test]
+    async fn exit_codes_are_values_and_signals_are_not() {
+        assert_eq!(code_of("exit 0").await, Ok(0.0));
+        assert_eq!(code_of("echo 5; exit 7").await, Ok(7.0));
+        assert_eq!(code_of("kill -9 $$").await, Err("was killed by signal 9".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_command_runs_in_its_folder_and_may_be_named_from_there() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("count"), "12\n").expect("a file");
+        let probe = CommandProbe { command: vec!["cat".to_owned(), "count".to_owned()], timeout: HANG };
+        assert_eq!(number(&probe, folder.path()).await, Ok(12.0));
+        std::os::unix::fs::symlink("/bin/cat", folder.path().join("read")).expect("a link");
+        let probe = CommandProbe { command: vec!["./read".to_owned(), "count".to_owned()], timeout: HANG };
+        assert_eq!(number(&probe, folder.path()).await, Ok(12.0));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_says_so() {
+        let probe = CommandProbe { command: vec!["no-such-program-here".to_owned()], timeout: HANG };
+        let failure = number(&probe, Path::new("/")).await.expect_err("no program");
+        assert!(failure.starts_with("could not start `no-such-program-here` in `/`"), "{failure}");
+        assert!(failure.ends_with("install it, or put its folder on PATH"), "{failure}");
+        let failure = number(&shell("echo 1", HANG), Path::new("/no/such/folder")).await.expect_err("no folder");
+        assert!(failure.ends_with("the working directory is not a folder"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_slow_command_is_killed_with_its_children_even_when_it_ignores_sigterm() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let script = "trap '' TERM; sleep 1000 & echo $! > child; echo 1; wait";
+        let probe = shell(script, Duration::from_secs(2));
+        let answer = tokio::time::timeout(HANG, number(&probe, folder.path())).await.expect("no hang");
+        assert_eq!(answer, Err("took longer than 2s and was killed".to_owned()));
+        assert_gone(&folder.path().join("child")).await;
+    }
+
+    #[tokio::test]
+    async fn a_child_in_the_background_neither_delays_the_answer_nor_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let probe = shell("sleep 1000 & echo $! > child; echo 5", HANG * 10);
+        let answer = tokio::time::timeout(HANG, number(&probe, folder.path())).await.expect("no hang");
+        assert_eq!(answer, Ok(5.0));
+        assert_gone(&folder.path().join("child")).await;
+    }
+
+    #[tokio::test]
+    async fn giving_up_on_a_probe_kills_its_group() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let child = folder.path().join("child");
+        let probe = shell("sleep 1000 & echo $! > pid; mv pid child; wait", HANG * 10);
+        tokio::select! {
+            answer = number(&probe, folder.path()) => panic!("{answer:?}"),
+            () = async { while !child.exists() { tokio::time::sleep(Duration::from_millis(20)).await } } => {}
+        }
+        assert_gone(&child).await;
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_bounded_and_refused() {
+        let failure = number_of("head -c 10000000 /dev/zero | tr '\\0' 1; head -c 10000000 /dev/zero >&2").await;
+        assert_eq!(failure, Err("printed more than 65536 bytes where one number was expected".to_owned()));
+        assert_eq!(code_of("head -c 10000000 /dev/zero; exit 4").await, Ok(4.0));
+    }
+
+    /// Waits until the process whose number the file holds is gone, or only waits to be reaped.
+    async fn assert_gone(file: &Path) {
+        let pid = std::fs::read_to_string(file).expect("the child's number");
+        let state = format!("/proc/{}/stat", pid.trim());
+        let gone = async {
+            while std::fs::read_to_string(&state).is_ok_and(|stat| !stat.contains(") Z ")) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(HANG, gone).await.expect("the child is gone");
+    }
+}
