@@ -1,7 +1,7 @@
 //! `goodput judge`: the verdict again, from the files alone.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::cli::JudgeArguments;
 use super::exit::{Exit, Failure};
@@ -11,7 +11,6 @@ use crate::judge::conclude;
 use crate::record::{
     RunResult, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step, summarise_trial,
 };
-use crate::units::Load;
 
 pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     let path = if arguments.result.is_dir() { arguments.result.join("result.json") } else { arguments.result.clone() };
@@ -39,7 +38,7 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
 }
 
 /// Counts everything again from the single requests, so that nothing but what was observed decides.
-fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &PathBuf) -> Result<(), Failure> {
+fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path) -> Result<(), Failure> {
     let mut trials: BTreeMap<u32, TrialAccumulator> = BTreeMap::new();
     read_requests(requests, |record| trials.entry(record.trial).or_default().push(&record))
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -50,8 +49,7 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &PathB
             let accumulator = trials.remove(&record.trial).unwrap_or_default();
             again.push((summarise_trial(&contract.slo, &facts, &accumulator), accumulator));
         }
-        let load: Load = step.load;
-        *step = summarise_step(&contract.slo, load, &again);
+        *step = summarise_step(step.load, &again, None);
     }
     Ok(())
 }

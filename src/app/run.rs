@@ -256,7 +256,7 @@ fn unread(row: &StabilityRow) -> ProbeRecord {
 /// One step for each load of the contract, measured or not.
 pub(super) fn steps(contract: &Contract, mut measured: Measured) -> Vec<StepRecord> {
     let loads = contract.traffic.loads().into_iter();
-    loads.map(|load| summarise_step(&contract.slo, load, &measured.remove(&load).unwrap_or_default())).collect()
+    loads.map(|load| summarise_step(load, &measured.remove(&load).unwrap_or_default(), None)).collect()
 }
 
 /// A name fit for a folder.

@@ -4,10 +4,11 @@ use super::cli::{PlanFormat, ValidateArguments};
 use super::exit::{Exit, Failure};
 use super::gate::{color, print, width};
 use super::prepare::{build_workload, plan, read_contract};
-use crate::contract::Contract;
-use crate::judge::decidability;
+use crate::contract::{Contract, Objective};
+use crate::judge::planning::{ObjectivePlan, decidability};
 use crate::report::{self, ObjectiveRow, PlanReport, PlanStep};
 use crate::schedule::{PlannedTrial, TrialShape, plan_digest};
+use crate::units::format_duration;
 use crate::workload::Workload;
 
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
@@ -43,7 +44,22 @@ fn describe(contract: &Contract, workload: &Workload, trials: &[PlannedTrial]) -
         plan_digest: plan_digest(trials),
         workload_digest: workload.digest().clone(),
         cases: workload.cases().len(),
-        objectives: decidability(contract).into_iter().map(ObjectiveRow::from).collect(),
+        objectives: contract.slo.objectives.iter().zip(decidability(contract)).map(|(o, p)| row(o, p)).collect(),
         steps,
+    }
+}
+
+fn row(objective: &Objective, plan: ObjectivePlan) -> ObjectiveRow {
+    let limit = match objective {
+        Objective::Latency { at_most, .. } => format!("≤ {}", format_duration(*at_most)),
+        Objective::SuccessRate { at_least } | Objective::Attainment { at_least } => format!("≥ {at_least}"),
+    };
+    ObjectiveRow {
+        id: plan.id,
+        limit,
+        requests: plan.requests,
+        smallest_sample: Some(plan.smallest_pass),
+        reached: plan.can_pass,
+        note: (!plan.notes.is_empty()).then(|| plan.notes.join("; ")),
     }
 }

@@ -1,7 +1,6 @@
 //! Where requests go, made ready to be used thousands of times a second.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +8,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::Full;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 use super::Secrets;
 use crate::contract::{Endpoint, HeaderSource, HttpVersion};
+use crate::endpoint::{ClientError, trusted_roots};
 use crate::observe::Protocol;
 
 /// An endpoint that cannot be asked at all.
@@ -45,14 +44,9 @@ pub enum TargetError {
         /// What is wrong.
         problem: String,
     },
-    /// The file of trusted certificates cannot be used.
-    #[error("ca_file `{path}`: {problem}")]
-    CaFile {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        problem: String,
-    },
+    /// The trusted certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] ClientError),
 }
 
 /// A host and port to connect to, resolved once.
@@ -242,11 +236,7 @@ fn tls_towards(url: &Url, endpoint: &Endpoint) -> Result<Tls, TargetError> {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let name =
         ServerName::try_from(host).map_err(|error| fault(format!("has a host that TLS cannot name: {error}")))?;
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(path) = &endpoint.ca_file {
-        add_ca_file(&mut roots, path)?;
-    }
+    let roots = trusted_roots(endpoint.ca_file.as_deref())?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -259,18 +249,4 @@ fn tls_towards(url: &Url, endpoint: &Endpoint) -> Result<Tls, TargetError> {
         HttpVersion::Http2 => vec![b"h2".to_vec()],
     };
     Ok(Tls { config: Arc::new(config), name })
-}
-
-fn add_ca_file(roots: &mut rustls::RootCertStore, path: &Path) -> Result<(), TargetError> {
-    let fault = |problem: String| TargetError::CaFile { path: path.display().to_string(), problem };
-    let mut added = 0;
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(error.to_string()))? {
-        let certificate = certificate.map_err(|error| fault(error.to_string()))?;
-        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
-        added += 1;
-    }
-    match added {
-        0 => Err(fault("holds no PEM certificate".to_owned())),
-        _ => Ok(()),
-    }
 }

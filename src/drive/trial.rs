@@ -183,6 +183,7 @@ fn facts(planned: &PlannedTrial, health: HealthRecord, complete: bool) -> TrialF
         schedule_digest: planned.schedule_digest(),
         planned: counts,
         window_ns,
+        scheduled_in_window: counts.map(|counts| counts.window),
         complete,
         health,
     }

@@ -21,6 +21,17 @@ pub use verdict::{Check, Claim, Reason, Status, Verdict};
 use crate::contract::{Contract, UnknownPolicy};
 use crate::record::{RunResult, StepRecord, TrialRecord};
 
+/// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
+pub fn conclude(contract: &Contract, result: &mut RunResult) {
+    let absent = absence::absence(result).map(|absent| absent.note);
+    for step in result.steps.iter_mut().filter(|step| step.trials.is_empty()) {
+        step.not_measured = Some(absent.clone().unwrap_or_else(|| "the load was not tried".to_owned()));
+    }
+    result.capacity = capacity(&contract.slo, &result.steps);
+    result.completeness = completeness(contract, &result.steps, &result.probes);
+    result.verdict = Some(judge(contract, result));
+}
+
 /// Judges a run by its contract. A verdict that `result` already carries is not read.
 ///
 /// Rows come in this order: one per objective, at the load that must hold; one per stability row; `endpoint`, only when it

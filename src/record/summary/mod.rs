@@ -44,6 +44,23 @@ pub struct TrialFacts {
     pub health: HealthRecord,
 }
 
+impl TrialFacts {
+    /// The facts that a stored trial at this load was summarised from.
+    pub fn of(record: &TrialRecord, load: Load) -> Self {
+        Self {
+            trial: record.trial,
+            seed: record.seed,
+            load,
+            schedule_digest: record.schedule_digest.clone(),
+            planned: record.planned,
+            window_ns: record.window_ns,
+            scheduled_in_window: record.planned.map(|counts| counts.window),
+            complete: record.complete,
+            health: record.health.clone(),
+        }
+    }
+}
+
 /// The record of one trial: counts, evidence for each objective, drift, and whether the trial is evidence at all.
 pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumulator) -> TrialRecord {
     let rows = &accumulator.window;
