@@ -306,6 +306,7 @@ mod tests {
             b"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\r\n\n",
             &[("", "a", false), ("", "b", false), ("", "c", false), ("", "d", false)],
         );
+        check(b"data: a\r\ndata: b\r\n\r\ndata: c\rdata: d\r\r", &[("", "a\nb", false), ("", "c\nd", false)]);
         check("data: a\u{2028}b\u{85}c\x0bd\n\n".as_bytes(), &[("", "a\u{2028}b\u{85}c\x0bd", false)]);
     }
 
