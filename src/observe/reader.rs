@@ -106,7 +106,7 @@ impl ReplyReader {
         if compressed {
             let text = failure::bounded(&format!("compressed body ({encoding}), although none was asked for"));
             self.state.http_error(Some(text.clone()));
-            self.state.protocol_error(text);
+            self.state.protocol_error(&text);
             self.body = Body::Ignored;
         } else if self.state.head.is_success() {
             self.body = self.begin_body(head.content_type.as_deref());
@@ -125,7 +125,7 @@ impl ReplyReader {
             Body::Blank(events) | Body::Events(events) => {
                 let messages = read_events(events, rest, stamp, &mut *self.dialect, &mut self.state);
                 if let Some(limit) = events.too_long() {
-                    self.state.protocol_error(too_long(limit));
+                    self.state.protocol_error(&too_long(limit));
                     self.body = Body::Ignored;
                 }
                 messages
@@ -134,7 +134,7 @@ impl ReplyReader {
                 body.push(rest, stamp);
                 if body.is_over() && matches!(whole, Whole::Asked | Whole::InsteadOfEvents) {
                     let limit = limits::JSON_BODY >> 20;
-                    self.state.protocol_error(format!("the body is longer than {limit} MiB"));
+                    self.state.protocol_error(&format!("the body is longer than {limit} MiB"));
                     self.body = Body::Ignored;
                 }
                 0
@@ -167,7 +167,7 @@ impl ReplyReader {
                 Body::Blank(EventStream::default())
             }
             Framing::Json if media_type == "text/event-stream" => {
-                self.state.protocol_error("an event stream came where one JSON body was asked for".to_owned());
+                self.state.protocol_error("an event stream came where one JSON body was asked for");
                 Body::Ignored
             }
             Framing::Json => {
@@ -221,7 +221,7 @@ impl ReplyReader {
         }
         if let Some(text) = events.foreign_text().filter(|_| complete) {
             let excerpt = failure::excerpt(text);
-            self.state.protocol_error(format!("the body is no event stream: {excerpt}"));
+            self.state.protocol_error(&format!("the body is no event stream: {excerpt}"));
         }
     }
 
@@ -230,7 +230,7 @@ impl ReplyReader {
             Whole::HttpError => self.state.http_error(failure::body_message(body.bytes())),
             Whole::WebPage => {
                 let excerpt = failure::excerpt(body.bytes());
-                self.state.protocol_error(format!("a web page came where an answer was asked for: {excerpt}"));
+                self.state.protocol_error(&format!("a web page came where an answer was asked for: {excerpt}"));
             }
             _ if !complete => self.state.begun(),
             Whole::InsteadOfEvents => self.end_instead_of_events(body),
@@ -251,15 +251,15 @@ impl ReplyReader {
     fn end_instead_of_events(&mut self, body: &WholeBody) {
         let data = decode::text(body.bytes(), &mut self.state);
         if let Some(error) = failure::in_body(&data) {
-            self.state.stream_error(error);
+            self.state.stream_error(&error);
             return;
         }
         let excerpt = failure::excerpt(body.bytes());
         if serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok() {
             self.state.warn(Warning::NotStreamed);
-            self.state.protocol_error(format!("one JSON body came where an event stream was asked for: {excerpt}"));
+            self.state.protocol_error(&format!("one JSON body came where an event stream was asked for: {excerpt}"));
         } else {
-            self.state.protocol_error(format!("the body is neither an event stream nor JSON: {excerpt}"));
+            self.state.protocol_error(&format!("the body is neither an event stream nor JSON: {excerpt}"));
         }
     }
 }

@@ -252,9 +252,13 @@ impl EventStream {
 /// Whether `value` begins another event although no blank line ended the one before. After a line that ends in `}`, JSON
 /// goes on with neither `{` nor `[`, and no string holds a line end: the boundary is certain, without parsing.
 fn starts_another(pending: &[u8], value: &[u8]) -> bool {
-    let (pending, value) = (pending.trim_ascii_end(), value.trim_ascii());
-    let ended = pending.ends_with(b"}") || pending == b"[DONE]";
-    ended && (value.starts_with(b"{") || value == b"[DONE]")
+    let value = value.trim_ascii();
+    // The new line is looked at first: then the blanks at the end of `pending` are gone through once and not per line.
+    if !value.starts_with(b"{") && value != b"[DONE]" {
+        return false;
+    }
+    let pending = pending.trim_ascii_end();
+    pending.ends_with(b"}") || pending == b"[DONE]"
 }
 
 /// Whether the data at the end of a stream is a whole message and no piece of one.
@@ -302,6 +306,7 @@ mod tests {
             b"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\r\n\n",
             &[("", "a", false), ("", "b", false), ("", "c", false), ("", "d", false)],
         );
+        check(b"data: a\r\ndata: b\r\n\r\ndata: c\rdata: d\r\r", &[("", "a\nb", false), ("", "c\nd", false)]);
         check("data: a\u{2028}b\u{85}c\x0bd\n\n".as_bytes(), &[("", "a\u{2028}b\u{85}c\x0bd", false)]);
     }
 

@@ -87,7 +87,7 @@ impl ReplyState {
         }
         let reason = failure::bounded(reason);
         if finish::is_failure(&reason) {
-            self.stream_error(format!("the server ended the generation with finish_reason {reason:?}"));
+            self.stream_error(&format!("the server ended the generation with finish_reason {reason:?}"));
         }
         if let Some(state) = self.choice(choice) {
             state.finished = true;
@@ -113,13 +113,13 @@ impl ReplyState {
     }
 
     /// The server reported a failure inside the reply; the first report is kept.
-    pub(super) fn stream_error(&mut self, text: String) {
-        self.stream_error.get_or_insert(text);
+    pub(super) fn stream_error(&mut self, text: &str) {
+        self.stream_error.get_or_insert_with(|| failure::bounded(text));
     }
 
     /// The reply is not what was asked for, or a message of it cannot be read; the first fault is kept.
-    pub(super) fn protocol_error(&mut self, text: String) {
-        self.protocol_error.get_or_insert(text);
+    pub(super) fn protocol_error(&mut self, text: &str) {
+        self.protocol_error.get_or_insert_with(|| failure::bounded(text));
     }
 
     /// What a body said that came with a status other than success.

@@ -66,7 +66,7 @@ pub(super) fn read_event(message: Message<'_>, outputs: ReadOutputs, reply: &mut
     }
     match message.name {
         "error" => {
-            reply.stream_error(failure::message(data));
+            reply.stream_error(&failure::message(data));
             true
         }
         "" | "message" if data.starts_with('{') => {
@@ -84,12 +84,15 @@ pub(super) fn read_event(message: Message<'_>, outputs: ReadOutputs, reply: &mut
 /// Reads a whole body.
 pub(super) fn read_body(message: Message<'_>, outputs: ReadOutputs, reply: &mut ReplyState) -> bool {
     let data = message.data.trim_ascii();
-    if let Some(error) = failure::in_body(data) {
-        reply.stream_error(error);
-    } else if !data.starts_with('{') {
-        reply.protocol_error(format!("the body is no JSON object: {}", failure::excerpt(data.as_bytes())));
-    } else if !read_object(data, outputs, reply) {
-        reply.protocol_error(format!("the body holds no choices: {}", failure::excerpt(data.as_bytes())));
+    let excerpt = || failure::excerpt(data.as_bytes());
+    if data.starts_with('{') {
+        if !read_object(data, outputs, reply) {
+            reply.protocol_error(&format!("the body holds no choices: {}", excerpt()));
+        }
+    } else if let Some(error) = failure::in_body(data) {
+        reply.stream_error(&error);
+    } else {
+        reply.protocol_error(&format!("the body is no JSON object: {}", excerpt()));
     }
     true
 }
@@ -100,7 +103,7 @@ fn read_object(data: &str, outputs: ReadOutputs, reply: &mut ReplyState) -> bool
         Ok(envelope) => envelope.read(data, outputs, reply),
         Err(fault) => {
             let excerpt = failure::excerpt(data.as_bytes());
-            reply.protocol_error(format!("a message is not valid JSON ({fault}): {excerpt}"));
+            reply.protocol_error(&format!("a message is not valid JSON ({fault}): {excerpt}"));
             true
         }
     }
@@ -112,7 +115,7 @@ fn skip_other(data: &str, reply: &mut ReplyState) {
         return;
     }
     if data.contains('{') {
-        reply.protocol_error(format!("a message is not valid JSON: {}", failure::excerpt(data.as_bytes())));
+        reply.protocol_error(&format!("a message is not valid JSON: {}", failure::excerpt(data.as_bytes())));
     } else {
         reply.warn(Warning::NonjsonKeepalive);
     }
@@ -122,9 +125,9 @@ impl Envelope<'_> {
     /// Tells `reply` everything; false without `choices`.
     fn read(&self, data: &str, outputs: ReadOutputs, reply: &mut ReplyState) -> bool {
         if let Some(error) = self.error.map(RawValue::get).filter(|error| failure::is_error(error)) {
-            reply.stream_error(failure::message(error));
+            reply.stream_error(&failure::message(error));
         } else if self.object.get() == "error" {
-            reply.stream_error(failure::message(data));
+            reply.stream_error(&failure::message(data));
         }
         for choice in self.choices.iter().flat_map(List::items) {
             choice.read(outputs, reply);
@@ -139,7 +142,7 @@ impl Choice<'_> {
     fn read(&self, outputs: ReadOutputs, reply: &mut ReplyState) {
         let index = self.index.get().and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
         if let Some(error) = self.error.map(RawValue::get).filter(|error| failure::is_error(error)) {
-            reply.stream_error(failure::message(error));
+            reply.stream_error(&failure::message(error));
         }
         outputs(index, self, reply);
         reply.finish(index, self.finish_reason.get());
