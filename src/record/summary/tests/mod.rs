@@ -270,3 +270,20 @@ fn only_trials_that_are_evidence_make_the_figures_of_a_step() {
     let empty = summarise_step(load, &[], Some("not reached".to_owned()));
     assert_eq!((empty.offered, empty.attainment, empty.metrics.len()), (None, None, 0));
 }
+
+#[test]
+fn the_number_in_flight_is_that_just_before_each_arrival() {
+    let request = |at, segment, until| reply(at, segment, until, until, 4);
+    let mut never_finished = request(10, Segment::WarmUp, 20);
+    never_finished.finished_ns = None;
+    let records = [
+        request(30, Segment::Window, 60),
+        request(0, Segment::WarmUp, 30),
+        never_finished,
+        request(30, Segment::Window, 35),
+        request(70, Segment::Drain, 80),
+        request(50, Segment::Window, 55),
+    ];
+    let (arrivals, in_flight) = accumulate(&RequestLimits::default(), records).in_flight();
+    assert_eq!((arrivals, in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
+}
