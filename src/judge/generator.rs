@@ -12,7 +12,9 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
         return None;
     }
     let step = result.steps.iter().find(|step| step.load == slo.at);
-    let Some((step, trial)) = step.and_then(|step| Some((step, judged_trial(step)?))) else {
+    let judged = step.and_then(|step| Some((step, judged_trial(step)?)));
+    // Where nothing was due, nothing shows that the plan would have been kept.
+    let Some((step, trial)) = judged.filter(|(_, trial)| is_void(trial) || trial.health.due > 0) else {
         let absent = absence(result);
         let reason = absent.as_ref().map_or(Reason::NotMeasured, |absent| absent.reason);
         let note = absent.map(|absent| absent.note);

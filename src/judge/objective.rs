@@ -5,7 +5,7 @@ use super::{Check, Claim, Reason, Status, is_void, judged_trial, plain_check};
 use crate::contract::{Objective, Slo};
 use crate::observe::Outcome;
 use crate::record::{ObjectiveEvidence, RunResult, TrialRecord};
-use crate::stats::{Counts, fails, lower_bound, n_pass, passes, quantile_ranks, upper_bound};
+use crate::stats::{Counts, fails, n_pass, passes, quantile_ranks, share_estimate};
 use crate::units::{Load, Share, format_duration, format_nanos};
 
 /// The chance of a wrong PASS, or of any wrong FAIL, when the truth lies exactly on the limit.
@@ -205,29 +205,26 @@ fn limit_text(objective: &Objective) -> String {
     }
 }
 
-/// The quantile or the share; a quantile among failures is infinite, and a value that is missing stays so.
+/// The quantile or the share. A quantile among failures is infinite; what is undecided leaves a share open above and a
+/// quantile that falls among it unknown, and a value that is missing stays so.
 fn observed_text(objective: &Objective, trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Option<String> {
     if evidence.n == 0 || evidence.unmeasured > 0 {
         return None;
     }
-    let undecided = match evidence.undecided {
-        0 => String::new(),
-        undecided => format!("{undecided} undecided"),
-    };
-    match (objective, evidence.quantile_ns) {
-        (Objective::Latency { .. }, Some(value)) => Some(with_note(format_nanos(value), &undecided)),
-        (Objective::Latency { .. }, None) => {
-            let failures = format!("{} of {} failed", failed(trial), trial.window.scheduled);
-            let both = if undecided.is_empty() { failures } else { format!("{failures}, {undecided}") };
-            Some(with_note("∞".to_owned(), &both))
-        }
-        _ => Share::of(evidence.n.checked_sub(evidence.violations + evidence.undecided)?, evidence.n)
-            .map(|share| with_note(share.to_string(), &undecided)),
+    let undecided = evidence.undecided;
+    let open = format!("{undecided} undecided");
+    if !matches!(objective, Objective::Latency { .. }) {
+        let kept = evidence.n.checked_sub(evidence.violations)?.checked_sub(undecided)?;
+        let share = Share::of(kept, evidence.n)?;
+        return Some(if undecided == 0 { share.to_string() } else { format!("at least {share} ({open})") });
     }
-}
-
-fn with_note(text: String, note: &str) -> String {
-    if note.is_empty() { text } else { format!("{text} ({note})") }
+    let failures = format!("{} of {} failed", failed(trial), trial.window.scheduled);
+    Some(match (evidence.quantile_ns.map(format_nanos), undecided) {
+        (Some(value), 0) => value,
+        (Some(value), _) => format!("at most {value} ({open})"),
+        (None, 0) => format!("∞ ({failures})"),
+        (None, _) => format!("not known ({failures}, {open})"),
+    })
 }
 
 /// Lower and upper end, each at 95 %: order statistics around a quantile, Clopper–Pearson around a share.
@@ -239,8 +236,8 @@ fn interval_text(objective: &Objective, trial: &TrialRecord, evidence: &Objectiv
         return latency_interval(*quantile, trial, evidence);
     }
     let high = evidence.violations.saturating_add(evidence.undecided);
-    let lowest = 1.0 - upper_bound(Counts::exact(evidence.n, high), ALPHA);
-    let highest = 1.0 - lower_bound(Counts::exact(evidence.n, evidence.violations), ALPHA);
+    let lowest = 1.0 - share_estimate(Counts::exact(evidence.n, high), ALPHA)?.upper;
+    let highest = 1.0 - share_estimate(Counts::exact(evidence.n, evidence.violations), ALPHA)?.lower;
     let share = |ppm: f64| Share::from_ppm(ppm.clamp(0.0, 1e6) as u32).map(|share| share.to_string());
     Some([share((lowest * 1e6).floor())?, share((highest * 1e6).ceil())?])
 }

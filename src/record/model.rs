@@ -233,7 +233,7 @@ pub struct StepRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quantiles {
-    /// Requests to which the metric applies.
+    /// Requests to which the metric applies; gaps for `inter_chunk`.
     pub count: u64,
     /// The median.
     pub p50_ns: Option<u64>,

@@ -60,8 +60,8 @@ fn due_and_sent(facts: &TrialFacts, accumulator: &TrialAccumulator) -> (u64, u64
     };
     let (stopped, unsent) = (count(Outcome::Cancelled), count(Outcome::Unsent));
     let planned = facts.scheduled_in_window.unwrap_or(recorded).max(recorded);
-    let due = if facts.complete { planned } else { recorded }.saturating_sub(stopped);
-    (due, recorded.saturating_sub(stopped + unsent))
+    let due = if facts.complete { planned } else { recorded - stopped };
+    (due, recorded - stopped - unsent)
 }
 
 fn lag_fault(name: &str, lag: Option<Quantiles>, limit: u64, needed: bool) -> Option<String> {

@@ -1,0 +1,115 @@
+//! Capacity, the binding objective, and what a plan can decide.
+
+use super::*;
+
+#[test]
+fn the_capacity_is_the_interval_below_the_lowest_load_that_broke() {
+    let slo = contract().slo;
+    let held: fn(&mut TrialRecord) = |_| {};
+    let broke: fn(&mut TrialRecord) = |t| t.objectives[0].violations = 11;
+    let drifts: fn(&mut TrialRecord) = |t| {
+        t.drift = Some(DriftRecord { slope_per_s: 1.0, t: 9.0, growth: 0.2, drifting: true });
+    };
+    let void: fn(&mut TrialRecord) = |t| t.health.faults.push("late".to_owned());
+    let open: fn(&mut TrialRecord) = |t| (t.complete, t.objectives[0].undecided) = (false, 900);
+    for (name, trials, want) in [
+        ("all held", vec![held, held, held], "6 - false"),
+        ("the last broke", vec![held, held, broke], "4 6 false"),
+        ("piling up is breaking", vec![held, drifts, broke], "2 4 false"),
+        ("nothing held", vec![broke, broke, broke], "- 2 false"),
+        ("a load above one that broke is not believed", vec![held, broke, held], "2 4 true"),
+        ("a void step says nothing", vec![held, void, broke], "2 6 false"),
+        ("neither does an interrupted one", vec![held, open, open], "2 - false"),
+        ("nothing is known", vec![void, open, void], "none"),
+    ] {
+        let steps: Vec<StepRecord> = [2, 4, 6]
+            .into_iter()
+            .zip(trials)
+            .map(|(at, change)| {
+                let mut step = step(load(at));
+                change(&mut step.trials[0]);
+                step
+            })
+            .collect();
+        let found = capacity(&slo, &steps).map_or_else(
+            || "none".to_owned(),
+            |found| {
+                let show =
+                    |load: Option<Load>| load.map_or_else(|| "-".to_owned(), |load| load.to_string().replace("/s", ""));
+                format!("{} {} {}", show(found.holds_at), show(found.breaks_at), found.non_monotone)
+            },
+        );
+        assert_eq!(found, want, "{name}");
+    }
+}
+
+#[test]
+fn the_binding_objective_is_named() {
+    let mut slo = contract().slo;
+    slo.objectives.insert(0, Objective::SuccessRate { at_least: share(900_000) });
+    slo.objectives.pop();
+    let binding = |ttft: ObjectiveEvidence, success: ObjectiveEvidence| {
+        let mut high = step(load(6));
+        high.trials[0].objectives = vec![success.clone(), ttft];
+        let mut low = step(load(4));
+        low.trials[0].objectives = vec![success, evidence("ttft_p99", N, 0, Some(2_700_000_000))];
+        let found = capacity(&slo, &[low, high]).unwrap().binding.unwrap();
+        format!("{} {} {} {}/{}", found.objective, found.load, found.broke, found.violations, found.n)
+    };
+    // 20 of 10 allowed exceed more than 90 of 100 allowed.
+    let ttft = evidence("ttft_p99", N, 20, Some(4_000_000_000));
+    assert_eq!(binding(ttft, evidence("success_rate", N, 90, None)), "ttft_p99 6/s true 20/1000");
+    // Nothing broke: 2.7 s of 3 s is closer than 50 failures of 100.
+    let fine = evidence("ttft_p99", N, 0, Some(1_000_000));
+    assert_eq!(binding(fine, evidence("success_rate", N, 50, None)), "ttft_p99 4/s false 0/1000");
+}
+
+#[test]
+fn the_plan_says_what_its_sample_sizes_can_decide() {
+    let mut contract = contract();
+    contract.slo.objectives = vec![
+        ttft_p99(),
+        Objective::SuccessRate { at_least: share(999_000) },
+        Objective::SuccessRate { at_least: Share::ONE },
+    ];
+    let plan = |contract: &Contract| -> Vec<String> {
+        let show = |plan: planning::ObjectivePlan| {
+            format!(
+                "{} {:?} {} {:?} {:?}: {}",
+                plan.id,
+                plan.budget_requests,
+                plan.smallest_pass,
+                plan.can_pass,
+                plan.most_violations,
+                plan.notes.join("; ")
+            )
+        };
+        planning::decidability(contract).into_iter().map(show).collect()
+    };
+    assert_eq!(
+        plan(&contract),
+        [
+            "ttft_p99 Some(10.0) 299 Some(true) Some(4): ",
+            "success_rate Some(1.0) 2995 Some(false) None: 1000 requests cannot PASS it; 2995 without violation can",
+            "success_rate Some(0.0) 1 Some(true) Some(0): \
+             one violation is FAIL; none of 1000 is PASS, and shows at most 0.3% at 95%",
+        ]
+    );
+    contract.slo.objectives.truncate(1);
+    if let Traffic::Open { counts, .. } = &mut contract.traffic {
+        counts.window = 240;
+    }
+    assert_eq!(
+        plan(&contract),
+        ["ttft_p99 Some(2.4) 299 Some(false) None: 240 requests cannot PASS it; 299 without violation can"],
+        "60 s are just long enough for 3 s and 5%"
+    );
+    if let Traffic::Open { counts, .. } = &mut contract.traffic {
+        counts.window = 200;
+    }
+    assert!(
+        plan(&contract)[0].ends_with(
+            "the window of 50 s is too short for a 5% overload to reach the limit (1m); only drift shows it"
+        )
+    );
+}
