@@ -24,7 +24,7 @@ pub fn markdown(result: &RunResult) -> String {
         parts.push(steps(result));
         parts.extend(remarks(result));
     }
-    parts.push(bullets(conclusion::quality(result).iter().map(|line| text(line))));
+    parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
     parts.extend(evidence(result));
     parts.push(about(result));
     parts.extend(log(result));
@@ -105,10 +105,12 @@ fn bullets(items: impl Iterator<Item = String>) -> String {
 
 /// What a reader must know about single steps.
 fn remarks(result: &RunResult) -> Option<String> {
-    let items = result.steps.iter().flat_map(|step| {
-        sweep::remarks(step).into_iter().map(|remark| format!("**{}**: {}", text(&step.load.to_string()), text(&remark)))
-    });
-    let list = bullets(items);
+    let known = result.steps.iter().map(|step| (step.load, sweep::remarks(step)));
+    let list = bullets(
+        known
+            .filter(|(_, remarks)| !remarks.is_empty())
+            .map(|(load, remarks)| format!("**{}**: {}", text(&load.to_string()), text(&remarks.join("; ")))),
+    );
     (!list.is_empty()).then_some(list)
 }
 
