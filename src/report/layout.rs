@@ -208,7 +208,7 @@ pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> Lines {
     }
 }
 
-/// The table of these columns, closer together where that makes it fit, and the columns of the page that it needs.
+/// The table of these columns, closer together where that makes it fit a narrow page, and the columns of the page that it needs.
 fn spaced(columns: &[Column], width: usize) -> (Table, usize) {
     let needed = |table: &Table, gap: usize| {
         let text: usize = table.column_max_content_widths().iter().map(|w| usize::from(*w)).sum();
@@ -216,7 +216,7 @@ fn spaced(columns: &[Column], width: usize) -> (Table, usize) {
     };
     let roomy = build(columns, 2);
     let roomy_needs = needed(&roomy, 2);
-    if roomy_needs <= width {
+    if roomy_needs <= width || width >= 100 {
         return (roomy, roomy_needs);
     }
     let close = build(columns, 1);

@@ -133,8 +133,11 @@ fn evidence(result: &RunResult) -> Option<String> {
 }
 
 fn quantiles(result: &RunResult) -> Vec<Column> {
-    let rows: Vec<_> =
-        result.steps.iter().flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found))).collect();
+    let rows: Vec<_> = result
+        .steps
+        .iter()
+        .flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found)))
+        .collect();
     let mut columns = vec![
         Column::words("load", rows.iter().map(|(step, ..)| step.load.to_string()).collect()),
         Column::words("metric", rows.iter().map(|(_, name, _)| (*name).clone()).collect()),
@@ -156,7 +159,9 @@ fn about(result: &RunResult) -> String {
         text(&conclusion::origin(result)),
         format!("endpoint {}, {}", text(&endpoint.url), text(&endpoint.protocol)),
     ];
-    items.extend(endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))));
+    items.extend(
+        endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))),
+    );
     items.extend(endpoint.exited.as_ref().map(|how| format!("its process ended before it was stopped: {}", text(how))));
     items.extend(conclusion::claims(result).iter().map(|claim| text(claim)));
     let mut body = bullets(items.into_iter());

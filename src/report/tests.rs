@@ -1,25 +1,12 @@
-//! Whole outputs of every renderer, and what hostile text must not do to them.
+//! What hostile text, narrow pages and missing numbers must not do to a report.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::samples::{self, MS, rate};
-use super::*;
-use crate::judge::{Check, Reason, Status};
-use crate::observe::{Outcome, OutputKind, Warning};
+use super::{json, markdown, samples, terminal};
+use crate::judge::Reason;
 use crate::record::{Reading, RunResult};
-use crate::schedule::TrialCounts;
-use crate::units::{Digest, Load};
-
-/// Compares line by line, so that a difference shows its place.
-fn assert_text(found: &str, expected: &str) {
-    let expected = expected.strip_prefix('\n').unwrap_or(expected);
-    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(found, expected, "line {}", number + 1);
-    }
-    assert_eq!(found.lines().count(), expected.lines().count(), "number of lines in\n{found}");
-}
 
 /// Display columns of a line of these tests, whose characters are all one column wide.
 fn columns(line: &str) -> usize {
@@ -191,6 +178,17 @@ fn nothing_that_is_missing_is_shown_as_zero() {
 }
 
 #[test]
+fn a_policy_changes_the_sentence_and_not_the_word() {
+    let mut result = samples::unknown();
+    if let Some(verdict) = &mut result.verdict {
+        verdict.unknown_blocks = false;
+    }
+    let page = terminal(&result, 100, false);
+    assert!(page.starts_with("UNKNOWN  no-usage\n"), "{page}");
+    assert!(page.contains("The policy does not let UNKNOWN"), "{page}");
+}
+
+#[test]
 fn a_result_without_verdict_or_steps_is_rendered() {
     let mut result = samples::not_ready();
     result.verdict = None;
@@ -205,8 +203,8 @@ fn a_result_survives_json() {
         assert!(text.ends_with("}\n"), "{name}");
         assert_eq!(serde_json::from_str::<RunResult>(&text).ok().as_ref(), Some(&result), "{name}");
         let schema = crate::record::result_schema();
-        let validator = jsonschema::validator_for(schema.as_value()).unwrap();
-        let value: Value = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(schema.as_value()).expect("the schema is one");
+        let value: Value = serde_json::from_str(&text).expect("the result is JSON");
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{name}: {errors:?}");
     }
@@ -236,113 +234,12 @@ fn every_reason_is_explained_and_no_other() {
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/verdict.md")).unwrap_or_default();
     let reasons = page.split_once("## Reasons").map_or("", |(_, rest)| rest);
-    let mut explained: Vec<&str> = reasons
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
-        .map(|(code, _)| code)
-        .collect();
+    let mut explained: Vec<&str> =
+        reasons.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(code, _)| code).collect();
     let mut codes = codes_of::<Reason>();
     explained.sort_unstable();
     codes.sort_unstable();
     assert!(codes.len() >= 27, "the schema lists {codes:?}");
     assert_eq!(explained, codes);
     assert_eq!(Reason::IntervalStraddlesLimit.code(), "interval_straddles_limit");
-}
-
-#[test]
-fn show() {
-    use std::io::Write as _;
-    let mut out = std::fs::File::create("/tmp/report-show.txt").unwrap();
-    for (name, result) in samples::all() {
-        for width in [80, 100, 140] {
-            writeln!(out, "=== {name} {width}\n{}", super::terminal(&result, width, false)).unwrap();
-        }
-        writeln!(out, "=== {name} md\n{}", super::markdown(&result)).unwrap();
-    }
-    for (name, result) in samples::all() {
-        std::fs::write(format!("/tmp/report-{}.md", name.replace(' ', "-")), super::markdown(&result)).unwrap();
-    }
-    std::fs::write("/tmp/report-nasty.md", NASTY.map(|t| super::markdown(&poisoned(t))).join("\n")).unwrap();
-    for width in [80, 140] {
-        writeln!(out, "=== plan\n{}", plan(&a_plan(), width, false)).unwrap();
-        writeln!(out, "=== smoke\n{}", smoke(&a_smoke(), width, false)).unwrap();
-    }
-}
-
-fn a_plan() -> PlanReport {
-    let step = |per_second: u64, must_hold, seconds: u64| PlanStep {
-        load: rate(per_second),
-        must_hold,
-        requests: Some(TrialCounts { warm_up: 100, window: 300, drain: 60 }),
-        load_time_ns: seconds * 1_000 * MS,
-    };
-    let row = |id: &str, limit: &str, smallest, reached, note: Option<&str>| ObjectiveRow {
-        id: id.to_owned(),
-        limit: limit.to_owned(),
-        requests: Some(300),
-        smallest_sample: Some(smallest),
-        reached: Some(reached),
-        note: note.map(str::to_owned),
-    };
-    PlanReport {
-        name: "quickstart".to_owned(),
-        steps: vec![step(10, false, 46), step(20, true, 23), step(30, false, 16)],
-        total_requests: Some(1_380),
-        total_time_ns: 85_000 * MS,
-        plan_digest: Digest::of(b"plan"),
-        workload_digest: Digest::of(b"workload"),
-        cases: 12,
-        objectives: vec![
-            row("ttft_p95", "≤ 500ms", 59, true, None),
-            row("success_rate", "≥ 99.9%", 2_995, false, Some("ask for 2,995 requests, or for a lower floor")),
-        ],
-    }
-}
-
-fn a_smoke() -> SmokeReport {
-    let good = SmokeRequest {
-        case: "hello".to_owned(),
-        outcome: Outcome::Ok,
-        status: Some(200),
-        error: None,
-        first_output_kind: Some(OutputKind::Content),
-        first_output_ns: Some(41 * MS),
-        e2e_ns: Some(312 * MS),
-        input_tokens: Some(9),
-        output_tokens: Some(64),
-        output_chunks: Some(64),
-        finish_reason: Some("stop".to_owned()),
-        text: Some("Hello!\nI am".to_owned()),
-        warnings: vec![Warning::NoDone],
-    };
-    let bad = SmokeRequest {
-        case: "a case with a name that is far too long".to_owned(),
-        outcome: Outcome::HttpError,
-        status: Some(404),
-        error: Some("model `gamma` does not exist".to_owned()),
-        first_output_kind: None,
-        first_output_ns: None,
-        e2e_ns: None,
-        input_tokens: None,
-        output_tokens: None,
-        output_chunks: None,
-        finish_reason: None,
-        text: None,
-        warnings: Vec::new(),
-    };
-    SmokeReport {
-        sent: SmokeSent {
-            line: "POST http://127.0.0.1:8000/v1/chat/completions".to_owned(),
-            protocol: "openai-chat".to_owned(),
-            headers: vec![("authorization".to_owned(), "Bearer ***".to_owned())],
-            body: "{\"model\":\"gamma-26b\",\"stream\":true}".to_owned(),
-        },
-        requests: vec![good, bad],
-        probes: vec![
-            ProbeAnswer { name: "restart_count".to_owned(), value: Some(0.0), failure: None },
-            ProbeAnswer { name: "oom_count".to_owned(), value: None, failure: Some("exit status: 2".to_owned()) },
-        ],
-        problems: vec!["the request for `a case` ended in http_error; check `endpoint.model`".to_owned()],
-        unproven: vec!["probe `oom_count` gave no number; run its command by hand".to_owned()],
-    }
 }
