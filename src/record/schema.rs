@@ -51,9 +51,10 @@ mod tests {
         for (path, schema) in
             [("schemas/result.schema.json", result_schema()), ("schemas/request.schema.json", request_schema())]
         {
-            let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+            let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
             if std::env::var_os("GOODPUT_UPDATE_SCHEMAS").is_some() {
-                std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &text).unwrap();
+                std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &text)
+                    .expect("the schema can be written");
             }
             assert!(committed(path) == text, "{path} is stale; run the tests once with GOODPUT_UPDATE_SCHEMAS=1");
         }
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_request_line_is_valid_and_a_foreign_one_is_not() {
-        let validator = jsonschema::validator_for(request_schema().as_value()).unwrap();
+        let validator = jsonschema::validator_for(request_schema().as_value()).expect("the schema is one");
         let line = json!({
             "trial": 0, "arrival": 3, "segment": "window", "case": "a", "scheduled_ns": 1, "sent_ns": 2,
             "first_output_ns": null, "first_answer_ns": null, "last_output_ns": null, "finished_ns": 9,

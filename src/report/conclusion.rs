@@ -123,18 +123,18 @@ fn misses(binding: &Binding) -> String {
 fn throughput(result: &RunResult) -> Option<String> {
     let wanted = figures::load_that_must_hold(result);
     let with_figures = || result.steps.iter().filter(|step| step.completed.is_some());
-    let step = with_figures().find(|step| Some(step.load) == wanted).or_else(|| with_figures().last())?;
-    let tokens = step.output_tokens_per_second.map_or_else(String::new, |tokens| {
-        format!(" with {} output tokens/s", per_second(Some(tokens)))
-    });
+    let step = with_figures().find(|step| Some(step.load) == wanted).or_else(|| with_figures().next_back())?;
+    let tokens = step
+        .output_tokens_per_second
+        .map_or_else(String::new, |tokens| format!(" with {} output tokens/s", per_second(Some(tokens))));
     Some(format!("{} complete {} requests/s{tokens}.", step.load, per_second(step.completed)))
 }
 
-/// The rows that are not PASS, by name.
+/// The rows that are not PASS, by name, and what the policy makes of an UNKNOWN.
 fn open_rows(result: &RunResult) -> Option<String> {
-    let checks = &result.verdict.as_ref()?.checks;
+    let verdict = result.verdict.as_ref()?;
     let named = |status: Status| -> Vec<String> {
-        checks.iter().filter(|check| check.status == status).map(name_with_reason).collect()
+        verdict.checks.iter().filter(|check| check.status == status).map(name_with_reason).collect()
     };
     let (failed, unknown) = (named(Status::Fail), named(Status::Unknown));
     let mut parts = Vec::new();
@@ -143,6 +143,9 @@ fn open_rows(result: &RunResult) -> Option<String> {
     }
     if !unknown.is_empty() {
         parts.push(format!("Not decided: {}.", listed(&unknown)));
+    }
+    if verdict.overall == Status::Unknown && !verdict.unknown_blocks {
+        parts.push("The policy does not let UNKNOWN block.".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(" "))
 }

@@ -44,7 +44,7 @@ pub(super) fn markdown(text: &str, cap: usize) -> String {
     while let Some(c) = characters.next() {
         let next = characters.peek().copied();
         let breaks = breaks_apart(previous, c, next);
-        if is_markup(previous, c, next) || (breaks && c == ':') || (line_start && starts_block(c)) {
+        if is_markup(previous, c, next) || (breaks && c == ':') || (line_start && starts_block(c, next)) {
             safe.push_str(&format!("&#{};", c as u32));
         } else {
             safe.push(c);
@@ -89,8 +89,12 @@ fn is_markup(previous: char, c: char, next: Option<char>) -> bool {
 }
 
 /// Whether a character makes a bullet, rule, heading or numbered list where a line starts.
-fn starts_block(c: char) -> bool {
-    matches!(c, '-' | '+' | '=' | '.' | ')')
+fn starts_block(c: char, next: Option<char>) -> bool {
+    match c {
+        '-' | '+' | '=' => true,
+        '.' | ')' => next.is_none_or(char::is_whitespace),
+        _ => false,
+    }
 }
 
 /// Whether `c` and what follows would be found by GitHub in rendered text: a mention, an issue, an address, an emoji.
@@ -145,6 +149,7 @@ mod tests {
             ("[t](u) ![i](u)", "&#91;t&#93;(u) !&#91;i&#93;(u)"),
             ("- item", "&#45; item"),
             ("12. item", "12&#46; item"),
+            ("12.5 ms", "12.5 ms"),
             ("# head", "&#35; head"),
             ("--- a-b", "&#45;-- a-b"),
             ("one\n\n> two\r\n| three", "one  &#62; two  &#124; three"),

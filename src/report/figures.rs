@@ -89,7 +89,7 @@ pub(super) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -183,7 +183,10 @@ mod tests {
         }
         assert_eq!(share(None), "—");
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([0, 1, 61_000_000_000, 3_661_000_000_000].map(long_time), ["0 s", "1 s", "1 min 01 s", "1 h 01 min"]);
+        assert_eq!(
+            [0, 1, 61_000_000_000, 3_661_000_000_000].map(long_time),
+            ["0 s", "1 s", "1 min 01 s", "1 h 01 min"]
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::judge::Status;
 const PROSE_WIDTH: usize = 110;
 
 /// A rule under the header and nothing else.
-const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 
 /// A column of a table, still as text from anywhere.
 #[derive(Debug, Clone, Default)]
@@ -190,17 +190,15 @@ fn status_style(status: Option<Status>) -> Style {
 /// Lays a table out in at most `width` columns: columns of high rank are left out until the rest fits, and only when none
 /// is left to omit are texts cut.
 pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> Lines {
-    let gap = if width < 100 { 1 } else { 2 };
     let mut left_out = Vec::new();
     loop {
-        let mut table = build(&columns, gap);
-        let needed: usize = table.column_max_content_widths().iter().map(|w| usize::from(*w) + gap).sum();
+        let (mut table, needed) = spaced(&columns, width);
         let worst = columns.iter().map(|c| c.rank).max().unwrap_or(0);
-        if needed > width + gap && worst > 0 {
+        if needed > width && worst > 0 {
             left_out.extend(columns.extract_if(.., |c| c.rank == worst).map(|c| c.name));
             continue;
         }
-        if needed > width + gap {
+        if needed > width {
             table.set_content_arrangement(ContentArrangement::Dynamic);
             table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
         }
@@ -208,6 +206,22 @@ pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> Lines {
         let rows = header.split_off(header.len().saturating_sub(table.row_count()));
         return Lines { header, rows, left_out };
     }
+}
+
+/// The table of these columns, closer together where that makes it fit a narrow page, and the columns of the page that it needs.
+fn spaced(columns: &[Column], width: usize) -> (Table, usize) {
+    let needed = |table: &Table, gap: usize| {
+        let text: usize = table.column_max_content_widths().iter().map(|w| usize::from(*w)).sum();
+        text + gap * columns.len().saturating_sub(1)
+    };
+    let roomy = build(columns, 2);
+    let roomy_needs = needed(&roomy, 2);
+    if roomy_needs <= width || width >= 100 {
+        return (roomy, roomy_needs);
+    }
+    let close = build(columns, 1);
+    let close_needs = needed(&close, 1);
+    (close, close_needs)
 }
 
 /// The table of these columns, with every row held to one line.

@@ -24,7 +24,7 @@ pub fn markdown(result: &RunResult) -> String {
         parts.push(steps(result));
         parts.extend(remarks(result));
     }
-    parts.push(bullets(conclusion::quality(result).iter().map(|line| text(line))));
+    parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
     parts.extend(evidence(result));
     parts.push(about(result));
     parts.extend(log(result));
@@ -105,10 +105,12 @@ fn bullets(items: impl Iterator<Item = String>) -> String {
 
 /// What a reader must know about single steps.
 fn remarks(result: &RunResult) -> Option<String> {
-    let items = result.steps.iter().flat_map(|step| {
-        sweep::remarks(step).into_iter().map(|remark| format!("**{}**: {}", text(&step.load.to_string()), text(&remark)))
-    });
-    let list = bullets(items);
+    let known = result.steps.iter().map(|step| (step.load, sweep::remarks(step)));
+    let list = bullets(
+        known
+            .filter(|(_, remarks)| !remarks.is_empty())
+            .map(|(load, remarks)| format!("**{}**: {}", text(&load.to_string()), text(&remarks.join("; ")))),
+    );
     (!list.is_empty()).then_some(list)
 }
 
@@ -131,8 +133,11 @@ fn evidence(result: &RunResult) -> Option<String> {
 }
 
 fn quantiles(result: &RunResult) -> Vec<Column> {
-    let rows: Vec<_> =
-        result.steps.iter().flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found))).collect();
+    let rows: Vec<_> = result
+        .steps
+        .iter()
+        .flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found)))
+        .collect();
     let mut columns = vec![
         Column::words("load", rows.iter().map(|(step, ..)| step.load.to_string()).collect()),
         Column::words("metric", rows.iter().map(|(_, name, _)| (*name).clone()).collect()),
@@ -154,7 +159,9 @@ fn about(result: &RunResult) -> String {
         text(&conclusion::origin(result)),
         format!("endpoint {}, {}", text(&endpoint.url), text(&endpoint.protocol)),
     ];
-    items.extend(endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))));
+    items.extend(
+        endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))),
+    );
     items.extend(endpoint.exited.as_ref().map(|how| format!("its process ended before it was stopped: {}", text(how))));
     items.extend(conclusion::claims(result).iter().map(|claim| text(claim)));
     let mut body = bullets(items.into_iter());

@@ -1,6 +1,6 @@
 //! From result to text: terminal, Markdown and JSON. A renderer knows formats and no rules; what it shows was decided before.
 //!
-//! What a run says is put into words once ([`conclusion`](self), figures, sweep) and escaped once per format.
+//! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
 mod conclusion;
 mod escape;
@@ -12,6 +12,8 @@ mod smoke;
 mod sweep;
 mod terminal;
 
+#[cfg(test)]
+mod expected;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]

@@ -122,7 +122,7 @@ fn requests(page: &mut Page, requests: &[SmokeRequest]) {
         requests.iter().map(|request| value(request).unwrap_or_else(|| UNMEASURED.to_owned())).collect()
     };
     let columns = vec![
-        Column::words("case", column(|r| Some(shortened(&r.case, 24)))),
+        Column::words("case", column(|r| Some(shortened(&r.case, 18)))),
         Column::words("outcome", column(|r| Some(r.outcome.name().to_owned()))),
         Column::numbers("status", column(|r| r.status.map(|status| status.to_string()))),
         Column::words("first output", column(first_output)),
@@ -151,7 +151,7 @@ fn first_output(request: &SmokeRequest) -> Option<String> {
         OutputKind::Audio => "audio",
     };
     Some(match request.first_output_ns {
-        Some(at) => format!("{kind} after {}", format_nanos(at)),
+        Some(at) => format!("{kind} {}", format_nanos(at)),
         None => kind.to_owned(),
     })
 }

@@ -93,14 +93,23 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     let scheduled: u64 = windows().map(|window| window.scheduled).sum();
     if step.trials.iter().any(|trial| !trial.complete) {
         let decided: u64 = windows().map(|window| window.decided).sum();
-        remarks.push(format!("the window was cut short: {} of {} requests decided", grouped(decided), grouped(scheduled)));
+        remarks.push(format!(
+            "the window was cut short: {} of {} requests decided",
+            grouped(decided),
+            grouped(scheduled)
+        ));
     }
     let outcomes = figures::tally(windows().flat_map(|window| &window.outcomes));
     let failed: Vec<_> = outcomes.iter().filter(|(outcome, _)| *outcome != Outcome::Ok).collect();
     if !failed.is_empty() {
         let total: u64 = failed.iter().map(|(_, count)| count).sum();
         let texts: Vec<_> = failed.iter().map(|(o, count)| format!("{} {}", o.name(), grouped(*count))).collect();
-        remarks.push(format!("{} of {} requests did not end ok: {}", grouped(total), grouped(scheduled), texts.join(", ")));
+        remarks.push(format!(
+            "{} of {} requests did not end ok: {}",
+            grouped(total),
+            grouped(scheduled),
+            texts.join(", ")
+        ));
     }
     for (name, count) in [
         ("cut by a limit or filter (truncated)", windows().map(|window| window.truncated).sum::<u64>()),
@@ -110,10 +119,16 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
             remarks.push(format!("{} of {} replies {name}", grouped(count), grouped(scheduled)));
         }
     }
-    remarks.extend(step.trials.iter().filter_map(|trial| trial.drift).filter(|drift| drift.drifting).map(|drift| {
-        format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)
-    }));
-    remarks.extend(step.trials.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")));
+    remarks.extend(
+        step.trials
+            .iter()
+            .filter_map(|trial| trial.drift)
+            .filter(|drift| drift.drifting)
+            .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
+    );
+    remarks.extend(
+        step.trials.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
+    );
     remarks
 }
 
@@ -134,7 +149,9 @@ pub(super) fn evidence(result: &RunResult) -> Vec<Column> {
             let time = |nanos: Option<u64>| nanos.map(crate::units::format_nanos);
             let bounds = match (time(objective.lower_ns), time(objective.upper_ns)) {
                 (None, None) => UNMEASURED.to_owned(),
-                (lower, upper) => format!("{} … {}", lower.as_deref().unwrap_or(UNMEASURED), upper.as_deref().unwrap_or(UNMEASURED)),
+                (lower, upper) => {
+                    format!("{} … {}", lower.as_deref().unwrap_or(UNMEASURED), upper.as_deref().unwrap_or(UNMEASURED))
+                }
             };
             let row = [
                 load.to_string(),

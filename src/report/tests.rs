@@ -1,14 +1,245 @@
-//! Whole outputs of every renderer.
-use super::samples;
+//! What hostile text, narrow pages and missing numbers must not do to a report.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{json, markdown, samples, terminal};
+use crate::judge::Reason;
+use crate::record::{Reading, RunResult};
+
+/// Display columns of a line of these tests, whose characters are all one column wide.
+fn columns(line: &str) -> usize {
+    line.chars().count()
+}
+
+const NASTY: [&str; 10] = [
+    "a|b||c",
+    "`code` ``` fence",
+    "<script>alert(1)</script><!-- x --></details>",
+    "@octocat @org/team see #12 GH-3 https://evil.example www.evil.example",
+    "line one\n\n# heading\r\n- item\n| a | b |",
+    "\x1b[2J\x1b]8;;https://evil.example\x07link\x1b]8;;\x07 \u{9b}31m",
+    "\u{202e}reversed\u{2066}\u{200b}\u{feff}",
+    "[link](javascript:alert(1)) ![img](x) [ref]: x",
+    "\\| \\` &lt;b&gt; &#64;octocat $x$ ~~s~~ **b** _i_",
+    "FAIL PASS UNKNOWN FAIL",
+];
+
+/// A result in which every text that others write is `text`.
+fn poisoned(text: &str) -> RunResult {
+    let mut result = samples::fail();
+    text.clone_into(&mut result.name);
+    for field in [&mut result.tool_version, &mut result.started_at, &mut result.finished_at] {
+        text.clone_into(field);
+    }
+    text.clone_into(&mut result.endpoint.url);
+    text.clone_into(&mut result.endpoint.protocol);
+    result.endpoint.ready = crate::record::Readiness::NotReady { detail: text.to_owned() };
+    result.endpoint.exited = Some(text.to_owned());
+    result.endpoint.log_tail = vec![text.to_owned(), text.to_owned()];
+    result.stopped = Some(crate::record::Stop::EndpointDown { detail: text.to_owned() });
+    for check in result.verdict.iter_mut().flat_map(|verdict| &mut verdict.checks) {
+        text.clone_into(&mut check.id);
+        for field in [&mut check.method, &mut check.limit, &mut check.observed, &mut check.note] {
+            *field = Some(text.to_owned());
+        }
+        check.interval = Some([text.to_owned(), text.to_owned()]);
+    }
+    for probe in &mut result.probes {
+        text.clone_into(&mut probe.name);
+        probe.after = Some(Reading { value: None, failure: Some(text.to_owned()), took_ns: 1 });
+    }
+    for step in &mut result.steps {
+        step.not_measured = Some(text.to_owned());
+        for trial in &mut step.trials {
+            trial.health.faults = vec![text.to_owned()];
+            trial.objectives.iter_mut().for_each(|objective| text.clone_into(&mut objective.id));
+        }
+        if let Some(quantiles) = step.metrics.remove("ttft") {
+            step.metrics.insert(text.to_owned(), quantiles);
+        }
+    }
+    if let Some(binding) = result.capacity.as_mut().and_then(|capacity| capacity.binding.as_mut()) {
+        text.clone_into(&mut binding.objective);
+    }
+    result
+}
+
+/// Cells of a GitHub-flavoured table row: unescaped pipes divide them.
+fn cells(row: &str) -> usize {
+    let inner = row.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|')).expect("a row between pipes");
+    let mut escaped = false;
+    let pipes = inner.chars().filter(|c| {
+        let divides = *c == '|' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        divides
+    });
+    pipes.count() + 1
+}
+
+/// What of a line is left when everything that this tool itself writes as markup is taken away.
+fn without_own_markup(line: &str) -> String {
+    let mut rest = line.to_owned();
+    for own in ["<br>", "<sub>", "</sub>", "<details>", "</details>", "<summary>", "</summary>", "<pre>", "</pre>"] {
+        rest = rest.replace(own, "");
+    }
+    rest = rest.trim_start_matches("## ").trim_start_matches("> ").trim_start_matches("- ").to_owned();
+    let bold: Vec<&str> = rest.splitn(3, "**").collect();
+    if let ["", load, after] = bold.as_slice() { format!("{load}{after}") } else { rest }
+}
 
 #[test]
-fn show() {
-    use std::io::Write as _;
-    let mut out = std::fs::File::create("/tmp/report-show.txt").unwrap();
-    for (name, result) in samples::all() {
-        for width in [80, 100, 140] {
-            writeln!(out, "=== {name} {width}\n{}", super::terminal(&result, width, false)).unwrap();
+fn hostile_text_stays_text_in_markdown() {
+    let harmless = markdown(&poisoned("harmless"));
+    for text in NASTY {
+        let page = markdown(&poisoned(text));
+        assert_eq!(page.lines().count(), harmless.lines().count(), "{text:?} adds or takes lines in\n{page}");
+        for (line, plain) in page.lines().zip(harmless.lines()) {
+            if plain.starts_with('|') {
+                assert_eq!(cells(line), cells(plain), "{text:?} changes the cells of {line}");
+            }
+            let rest = without_own_markup(line);
+            assert!(!rest.contains(['<', '>', '@', '*', '~', '[', ']', '\\', '$']), "{text:?} leaves markup in {line}");
+            assert_eq!(rest.matches('`').count(), without_own_markup(plain).matches('`').count(), "{text:?} in {line}");
+            assert!(!rest.contains("://") && !rest.contains("www."), "{text:?} leaves a link in {line}");
+            assert!(!line.chars().any(char::is_control), "{text:?} leaves a control character in {line}");
+            let references = rest.replace("&#", "");
+            assert!(!references.contains('#'), "{text:?} leaves a reference in {line}");
         }
-        writeln!(out, "=== {name} md\n{}", super::markdown(&result)).unwrap();
+        assert_eq!(page.matches("</details>").count(), page.matches("<details>").count());
     }
+}
+
+#[test]
+fn hostile_text_stays_text_in_a_terminal() {
+    for text in NASTY {
+        for width in [80, 100, 140] {
+            let page = terminal(&poisoned(text), width, false);
+            let stray = page.chars().find(|c| c.is_control() && *c != '\n');
+            assert_eq!(stray, None, "{text:?}");
+            assert!(!page.contains(['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}']), "{text:?}");
+            for line in page.lines() {
+                assert!(columns(line) <= width, "{text:?} makes a line of {} columns: {line}", columns(line));
+            }
+        }
+        let colored = terminal(&poisoned(text), 100, true);
+        assert_eq!(strip_colors(&colored), terminal(&poisoned(text), 100, false), "{text:?}");
+    }
+}
+
+/// Takes away the colours that this tool itself writes.
+fn strip_colors(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
+#[test]
+fn every_sample_fits_every_width() {
+    for (name, result) in samples::all() {
+        for width in [40, 60, 80, 100, 140, 200] {
+            for line in terminal(&result, width, false).lines() {
+                assert!(columns(line) <= width, "{name} at {width}: {} columns in {line}", columns(line));
+            }
+        }
+    }
+}
+
+#[test]
+fn statuses_are_coloured_and_only_on_request() {
+    let mut result = samples::fail();
+    if let Some(check) = result.verdict.as_mut().and_then(|verdict| verdict.checks.first_mut()) {
+        "FAIL PASS".clone_into(&mut check.id);
+    }
+    let page = terminal(&result, 100, true);
+    assert!(page.starts_with("\x1b[1m\x1b[31mFAIL\x1b[0m  "), "{page:?}");
+    let row = page.lines().find(|line| line.starts_with("FAIL PASS")).expect("the renamed row");
+    assert!(row.contains("\x1b[1m\x1b[31mFAIL\x1b[0m     broken"), "{row:?}");
+    assert!(page.contains("\x1b[1m\x1b[32mPASS\x1b[0m") && page.contains("\x1b[1m\x1b[33mUNKNOWN\x1b[0m"));
+    assert!(!terminal(&result, 100, false).contains('\x1b'));
+}
+
+#[test]
+fn nothing_that_is_missing_is_shown_as_zero() {
+    let mut result = samples::unknown();
+    for step in &mut result.steps {
+        step.metrics.clear();
+        (step.completed, step.success_rate, step.achieved) = (None, None, None);
+    }
+    let page = terminal(&result, 140, false);
+    let row = page.lines().find(|line| line.starts_with("▸ 20/s")).expect("the step's row");
+    assert!(row["▸ 20/s".len()..].split_whitespace().all(|cell| cell == "—"), "{row}");
+    assert!(!row["▸ 20/s".len()..].contains('0'), "{row}");
+}
+
+#[test]
+fn a_policy_changes_the_sentence_and_not_the_word() {
+    let mut result = samples::unknown();
+    if let Some(verdict) = &mut result.verdict {
+        verdict.unknown_blocks = false;
+    }
+    let page = terminal(&result, 100, false);
+    assert!(page.starts_with("UNKNOWN  no-usage\n"), "{page}");
+    assert!(page.contains("The policy does not let UNKNOWN"), "{page}");
+}
+
+#[test]
+fn a_result_without_verdict_or_steps_is_rendered() {
+    let mut result = samples::not_ready();
+    result.verdict = None;
+    assert!(terminal(&result, 80, false).starts_with("NOT JUDGED  crash\n"));
+    assert!(markdown(&result).starts_with("## ❔ NOT JUDGED: crash\n"));
+}
+
+#[test]
+fn a_result_survives_json() {
+    for (name, result) in samples::all() {
+        let text = json(&result);
+        assert!(text.ends_with("}\n"), "{name}");
+        assert_eq!(serde_json::from_str::<RunResult>(&text).ok().as_ref(), Some(&result), "{name}");
+        let schema = crate::record::result_schema();
+        let validator = jsonschema::validator_for(schema.as_value()).expect("the schema is one");
+        let value: Value = serde_json::from_str(&text).expect("the result is JSON");
+        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}");
+    }
+}
+
+/// The codes of a fieldless enumeration, from its generated schema.
+fn codes_of<T: schemars::JsonSchema>() -> Vec<String> {
+    fn collect(value: &Value, codes: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                codes.extend(map.get("const").and_then(Value::as_str).map(str::to_owned));
+                let listed = map.get("enum").and_then(Value::as_array);
+                codes.extend(listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+                map.values().for_each(|value| collect(value, codes));
+            }
+            Value::Array(values) => values.iter().for_each(|value| collect(value, codes)),
+            _ => {}
+        }
+    }
+    let mut codes = Vec::new();
+    collect(schemars::schema_for!(T).as_value(), &mut codes);
+    codes
+}
+
+#[test]
+fn every_reason_is_explained_and_no_other() {
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/verdict.md")).unwrap_or_default();
+    let reasons = page.split_once("## Reasons").map_or("", |(_, rest)| rest);
+    let mut explained: Vec<&str> =
+        reasons.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(code, _)| code).collect();
+    let mut codes = codes_of::<Reason>();
+    explained.sort_unstable();
+    codes.sort_unstable();
+    assert!(codes.len() >= 27, "the schema lists {codes:?}");
+    assert_eq!(explained, codes);
+    assert_eq!(Reason::IntervalStraddlesLimit.code(), "interval_straddles_limit");
 }

@@ -1,0 +1,364 @@
+//! Whole outputs of every renderer. They were read and judged by eye; a change here is a change of what people see.
+
+use super::samples::{self, MS, rate};
+use super::{ObjectiveRow, PlanReport, PlanStep, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
+use super::{markdown, plan, smoke, terminal};
+use crate::observe::{Outcome, OutputKind, Warning};
+use crate::schedule::TrialCounts;
+use crate::units::Digest;
+
+/// Compares line by line, so that a difference shows its place.
+fn assert_text(found: &str, expected: &str) {
+    let expected = expected.strip_prefix('\n').unwrap_or(expected);
+    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "line {}", number + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count(), "number of lines in\n{found}");
+}
+
+#[test]
+fn a_pass_in_a_terminal() {
+    assert_text(
+        &terminal(&samples::pass(), 100, false),
+        r#"
+PASS  quickstart
+Holds at 30/s, the highest load measured (goodput 29.8/s); TTFT P95 comes closest to its limit (2 of
+300 requests missed it).
+simulated endpoint: these figures are those of a simulation
+
+check          limit     observed    interval           n  status  reason
+─────────────────────────────────────────────────────────────────────────
+TTFT P95       ≤ 500ms   204 ms      196 ms … 231 ms  300  PASS    held
+E2E P95        ≤ 5s      1.06 s      1.03 s … 1.12 s  300  PASS    held
+success rate   ≥ 100%    300 of 300  —                300  PASS    held
+  at most 1% at 95%
+attainment     ≥ 95%     99.66%      98.42% … 99.98%  300  PASS    held
+restart_count  rise ≤ 0  0 → 0       —                  —  PASS    held
+this_run (on this schedule), exact binomial at 95%: TTFT P95, E2E P95, success rate, attainment
+
+          TTFT                     TPOT     E2E  completed  output  goodput  attainment  success
+load       p50     p95     p99      p99     p99      req/s   tok/s    req/s
+────────────────────────────────────────────────────────────────────────────────────────────────
+  10/s  118 ms  140 ms  162 ms  19.0 ms  1.04 s       10.0     640     10.0        100%     100%
+▸ 20/s  121 ms  204 ms  262 ms  19.0 ms  1.19 s       20.0   1,280     19.9      99.66%     100%
+  30/s  133 ms  255 ms  330 ms  19.0 ms  1.41 s       30.0   1,920     29.8      99.33%     100%
+▸ the load that must hold
+
+measured 4 of 4 cells
+load generator kept its plan: send lag p99 390 µs at worst, at 30/s
+seed 42, plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+goodput 0.1.0, 2026-11-29T10:00:00Z to 2026-11-29T10:01:34Z
+"#,
+    );
+}
+
+#[test]
+fn a_fail_in_a_narrow_terminal() {
+    assert_text(
+        &terminal(&samples::fail(), 80, false),
+        r#"
+FAIL  gamma-26b-chat
+Holds at 10/s (goodput 10.0/s); at 20/s TTFT P95 breaks first (41 of 300
+requests missed it).
+Failed: TTFT P95, attainment, restart_count (counter_rose). Not decided: success
+rate (interval_straddles_limit), oom_count (probe_failed).
+
+check          limit     observed    n  status   reason
+─────────────────────────────────────────────────────────────────────────
+TTFT P95       ≤ 500ms   812 ms    300  FAIL     broken
+  interval 774 ms … 845 ms
+  41 of 300 requests are above the limit; 8 or fewer would pass, 22 or more fail
+E2E P95        ≤ 5s      2.90 s    300  PASS     held
+  interval 2.71 s … 3.20 s
+success rate   ≥ 99%     99%       300  UNKNOWN  interval_straddles_limit
+  interval 97.44% … 99.72%
+  2,995 requests without a failure would decide it
+attainment     ≥ 95%     86.33%    300  FAIL     broken
+  interval 82.63% … 89.48%
+restart_count  rise ≤ 0  0 → 1       —  FAIL     counter_rose
+oom_count      rise ≤ 0  —           —  UNKNOWN  probe_failed
+  after the load: exit status 2
+this_run (on this schedule), exact binomial at 95%: TTFT P95, E2E P95, success
+rate, attainment
+
+         TTFT           TPOT    E2E completed output goodput attainment success
+load      p50    p95     p99    p99     req/s  tok/s   req/s
+───────────────────────────────────────────────────────────────────────────────
+  10/s 118 ms 140 ms 19.0 ms 1.04 s      10.0    640    10.0       100%    100%
+▸ 20/s 310 ms 812 ms 19.0 ms      ∞      19.8  1,280    17.3     86.33%  99.00%
+    3 of 300 requests did not end ok: http_error 1, timeout 2
+    12 of 300 replies cut by a limit or filter (truncated)
+    requests pile up: +1.31 in flight per second
+  30/s      —      —       —      —         —      —       —          —       —
+    not measured: a lower load already broke
+▸ the load that must hold
+
+measured 3 of 5 cells
+load generator kept its plan: send lag p99 350 µs at worst, at 20/s
+warnings in replies: no_done 4
+seed 42, plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+goodput 0.1.0, 2026-11-29T10:00:00Z to 2026-11-29T10:01:34Z
+"#,
+    );
+}
+
+#[test]
+fn a_fail_in_markdown() {
+    assert_text(
+        &markdown(&samples::fail()),
+        r#"
+## ❌ FAIL: gamma-26b-chat
+
+Holds at 10/s (goodput 10.0/s); at 20/s TTFT P95 breaks first (41 of 300 requests missed it).
+
+Failed: TTFT P95, attainment, restart_count (counter_rose). Not decided: success rate (interval_straddles_limit), oom_count (probe_failed).
+
+| check | limit | observed | interval | n | status | reason |
+|:--|:--|--:|:--|--:|:--|:--|
+| TTFT P95 | ≤&nbsp;500ms | 812&nbsp;ms | 774&nbsp;ms&nbsp;…&nbsp;845&nbsp;ms | 300 | ❌ FAIL | `broken`<br><sub>41 of 300 requests are above the limit; 8 or fewer would pass, 22 or more fail</sub> |
+| E2E P95 | ≤&nbsp;5s | 2.90&nbsp;s | 2.71&nbsp;s&nbsp;…&nbsp;3.20&nbsp;s | 300 | ✅ PASS | `held` |
+| success rate | ≥&nbsp;99% | 99% | 97.44%&nbsp;…&nbsp;99.72% | 300 | ❔ UNKNOWN | `interval_straddles_limit`<br><sub>2,995 requests without a failure would decide it</sub> |
+| attainment | ≥&nbsp;95% | 86.33% | 82.63%&nbsp;…&nbsp;89.48% | 300 | ❌ FAIL | `broken` |
+| restart_count | rise&nbsp;≤&nbsp;0 | 0&nbsp;→&nbsp;1 | — | — | ❌ FAIL | `counter_rose` |
+| oom_count | rise&nbsp;≤&nbsp;0 | — | — | — | ❔ UNKNOWN | `probe_failed`<br><sub>after the load: exit status 2</sub> |
+
+| load | TTFT p50 | TTFT p95 | TPOT p99 | E2E p99 | completed req/s | output tok/s | goodput req/s | attainment | success |
+|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| 10/s | 118&nbsp;ms | 140&nbsp;ms | 19.0&nbsp;ms | 1.04&nbsp;s | 10.0 | 640 | 10.0 | 100% | 100% |
+| ▸&nbsp;20/s | 310&nbsp;ms | 812&nbsp;ms | 19.0&nbsp;ms | ∞ | 19.8 | 1,280 | 17.3 | 86.33% | 99.00% |
+| 30/s | — | — | — | — | — | — | — | — | — |
+
+<sub>▸ the load that must hold</sub>
+
+- **20/s**: 3 of 300 requests did not end ok: http_error 1, timeout 2; 12 of 300 replies cut by a limit or filter (truncated); requests pile up: +1.31 in flight per second
+- **30/s**: not measured: a lower load already broke
+
+measured 3 of 5 cells · load generator kept its plan: send lag p99 350 µs at worst, at 20/s · warnings in replies: no_done 4
+
+<details>
+<summary>Quantiles and evidence</summary>
+
+| load | metric | n | p50 | p90 | p95 | p99 | max |
+|:--|:--|--:|--:|--:|--:|--:|--:|
+| 10/s | e2e | 300 | 890&nbsp;ms | 960&nbsp;ms | 988&nbsp;ms | 1.04&nbsp;s | 1.10&nbsp;s |
+| 10/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
+| 10/s | ttft | 300 | 118&nbsp;ms | 131&nbsp;ms | 140&nbsp;ms | 162&nbsp;ms | 171&nbsp;ms |
+| 20/s | e2e | 300 | 1.40&nbsp;s | 2.20&nbsp;s | 2.90&nbsp;s | ∞ | 4.10&nbsp;s |
+| 20/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
+| 20/s | ttft | 300 | 310&nbsp;ms | 690&nbsp;ms | 812&nbsp;ms | ∞ | 1.90&nbsp;s |
+
+| load | objective | violations | undecided | unmeasured | requests | quantile | bounds at 95% |
+|:--|:--|--:|--:|--:|--:|--:|:--|
+| 10/s | TTFT&nbsp;P95 | 0 | 0 | 0 | 300 | 204&nbsp;ms | 196&nbsp;ms&nbsp;…&nbsp;231&nbsp;ms |
+| 20/s | TTFT&nbsp;P95 | 41 | 0 | 0 | 300 | 204&nbsp;ms | 196&nbsp;ms&nbsp;…&nbsp;231&nbsp;ms |
+
+</details>
+
+<details>
+<summary>About this run</summary>
+
+- seed 42, plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+- goodput 0.1.0, 2026-11-29T10&#58;&#8203;00&#58;&#8203;00Z to 2026-11-29T10&#58;&#8203;01&#58;&#8203;34Z
+- endpoint http&#58;&#8203;//127.0.0.1&#58;&#8203;8000/v1/chat/completions, openai-chat
+- first output 2.30 s after launch
+- this_run (on this schedule), exact binomial at 95%: TTFT P95, E2E P95, success rate, attainment
+
+| probe | before | after | may rise by |
+|:--|--:|--:|--:|
+| restart_count | 0 | 0 | 0 |
+
+</details>
+"#,
+    );
+}
+
+#[test]
+fn an_endpoint_that_never_became_ready() {
+    assert_text(
+        &terminal(&samples::not_ready(), 80, false),
+        r#"
+FAIL  crash
+The endpoint did not become ready: the process ended with exit status: 1 after
+2.3s.
+Failed: endpoint (endpoint_not_ready). Not decided: TTFT P95 (not_measured).
+
+check     limit    observed  interval  n  status   reason
+─────────────────────────────────────────────────────────────────────
+endpoint  —        —         —         —  FAIL     endpoint_not_ready
+TTFT P95  ≤ 500ms  —         —         —  UNKNOWN  not_measured
+this_run (on this schedule), exact binomial at 95%: TTFT P95
+
+measured 0 of 2 cells
+load generator: nothing was sent
+plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+goodput 0.1.0, 2026-11-29T10:00:00Z to 2026-11-29T10:01:34Z
+the endpoint's process ended before it was stopped: exit status: 1
+
+last lines of the endpoint's log
+  INFO loading ./model
+  ␛[31mERROR␛[0m CUDA out of memory <GPU 0> @ops | see #12
+"#,
+    );
+}
+
+#[test]
+fn a_closed_loop_in_a_narrow_terminal() {
+    assert_text(
+        &terminal(&samples::closed_loop(), 80, false),
+        r#"
+PASS  throughput
+8 clients complete 118 requests/s with 7,552 output tokens/s.
+closed loop: maximum throughput; not an offered load
+
+check     limit    observed  interval    n  status  reason
+──────────────────────────────────────────────────────────
+TTFT P95  ≤ 500ms  91.0 ms   —         300  PASS    held
+this_run (on this schedule), exact binomial at 95%: TTFT P95
+
+               TTFT            TPOT    E2E completed output goodput success
+load            p50     p95     p99    p99     req/s  tok/s   req/s
+───────────────────────────────────────────────────────────────────────────
+  1 client  20.0 ms 22.0 ms 19.0 ms 300 ms      31.0  1,984    31.0    100%
+▸ 8 clients 60.0 ms 91.0 ms 19.0 ms 880 ms       118  7,552     118    100%
+▸ the load that must hold
+
+measured 4 of 4 cells
+load generator kept its plan: send lag p99 350 µs at worst, at 8 clients
+seed 42, plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+goodput 0.1.0, 2026-11-29T10:00:00Z to 2026-11-29T10:01:34Z
+"#,
+    );
+}
+
+#[test]
+fn a_plan_in_a_terminal() {
+    assert_text(
+        &plan(&a_plan(), 80, false),
+        r#"
+quickstart
+3 steps, 1,380 requests of 12 cases, 1 min 25 s under load.
+
+load    warm-up  window  drain  under load
+──────────────────────────────────────────
+  10/s      100     300     60        46 s
+▸ 20/s      100     300     60        23 s
+  30/s      100     300     60        16 s
+▸ the load that must hold
+
+objective     limit    requests  needed  can pass
+─────────────────────────────────────────────────
+TTFT P95      ≤ 500ms       300      59  yes
+success rate  ≥ 99.9%       300   2,995  no
+  ask for 2,995 requests, or for a lower floor
+
+plan 64879f7d6b96, workload 7f6c7360bf24
+"#,
+    );
+}
+
+#[test]
+fn a_dry_run_in_a_terminal() {
+    assert_text(
+        &smoke(&a_smoke(), 80, false),
+        r#"
+POST http://127.0.0.1:8000/v1/chat/completions  (openai-chat)
+  authorization: Bearer ***
+  {"model":"gamma-26b","stream":true}
+
+case               outcome    status first output       E2E tokens       finish
+───────────────────────────────────────────────────────────────────────────────
+hello              ok            200 content 41.0 ms 312 ms 9 in, 64 out stop
+  “Hello!␊I am”
+  warnings: no_done
+a case with a nam… http_error    404 —                    — no usage     —
+  model `gamma` does not exist
+
+probe          answer
+─────────────────────────────────────
+restart_count  0
+oom_count      failed: exit status: 2
+
+FAIL  something does not work
+  · the request for `a case` ended in http_error; check `endpoint.model`
+  · probe `oom_count` gave no number; run its command by hand
+"#,
+    );
+}
+
+fn a_plan() -> PlanReport {
+    let step = |per_second: u64, must_hold, seconds: u64| PlanStep {
+        load: rate(per_second),
+        must_hold,
+        requests: Some(TrialCounts { warm_up: 100, window: 300, drain: 60 }),
+        load_time_ns: seconds * 1_000 * MS,
+    };
+    let row = |id: &str, limit: &str, smallest, reached, note: Option<&str>| ObjectiveRow {
+        id: id.to_owned(),
+        limit: limit.to_owned(),
+        requests: Some(300),
+        smallest_sample: Some(smallest),
+        reached: Some(reached),
+        note: note.map(str::to_owned),
+    };
+    PlanReport {
+        name: "quickstart".to_owned(),
+        steps: vec![step(10, false, 46), step(20, true, 23), step(30, false, 16)],
+        total_requests: Some(1_380),
+        total_time_ns: 85_000 * MS,
+        plan_digest: Digest::of(b"plan"),
+        workload_digest: Digest::of(b"workload"),
+        cases: 12,
+        objectives: vec![
+            row("ttft_p95", "≤ 500ms", 59, true, None),
+            row("success_rate", "≥ 99.9%", 2_995, false, Some("ask for 2,995 requests, or for a lower floor")),
+        ],
+    }
+}
+
+fn a_smoke() -> SmokeReport {
+    let good = SmokeRequest {
+        case: "hello".to_owned(),
+        outcome: Outcome::Ok,
+        status: Some(200),
+        error: None,
+        first_output_kind: Some(OutputKind::Content),
+        first_output_ns: Some(41 * MS),
+        e2e_ns: Some(312 * MS),
+        input_tokens: Some(9),
+        output_tokens: Some(64),
+        output_chunks: Some(64),
+        finish_reason: Some("stop".to_owned()),
+        text: Some("Hello!\nI am".to_owned()),
+        warnings: vec![Warning::NoDone],
+    };
+    let bad = SmokeRequest {
+        case: "a case with a name that is far too long".to_owned(),
+        outcome: Outcome::HttpError,
+        status: Some(404),
+        error: Some("model `gamma` does not exist".to_owned()),
+        first_output_kind: None,
+        first_output_ns: None,
+        e2e_ns: None,
+        input_tokens: None,
+        output_tokens: None,
+        output_chunks: None,
+        finish_reason: None,
+        text: None,
+        warnings: Vec::new(),
+    };
+    SmokeReport {
+        sent: SmokeSent {
+            line: "POST http://127.0.0.1:8000/v1/chat/completions".to_owned(),
+            protocol: "openai-chat".to_owned(),
+            headers: vec![("authorization".to_owned(), "Bearer ***".to_owned())],
+            body: "{\"model\":\"gamma-26b\",\"stream\":true}".to_owned(),
+        },
+        requests: vec![good, bad],
+        probes: vec![
+            ProbeAnswer { name: "restart_count".to_owned(), value: Some(0.0), failure: None },
+            ProbeAnswer { name: "oom_count".to_owned(), value: None, failure: Some("exit status: 2".to_owned()) },
+        ],
+        problems: vec!["the request for `a case` ended in http_error; check `endpoint.model`".to_owned()],
+        unproven: vec!["probe `oom_count` gave no number; run its command by hand".to_owned()],
+    }
+}
