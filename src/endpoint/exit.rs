@@ -13,7 +13,7 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// Nobody saw it: its supervisor was killed, and the group with it.
+    /// Nobody saw it, as when its supervisor was killed; the group is killed then too.
     Lost,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Exit {
                 Ok(signal) => write!(formatter, "was killed by signal {number} ({signal})"),
                 Err(_) => write!(formatter, "was killed by signal {number}"),
             },
-            Self::Lost => write!(formatter, "was killed because its supervisor had ended"),
+            Self::Lost => write!(formatter, "ended unseen (was its supervisor killed?)"),
         }
     }
 }

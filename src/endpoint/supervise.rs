@@ -171,12 +171,12 @@ impl Group {
     /// Stops what is left: SIGTERM to the group, and SIGKILL to everything that is not gone in time.
     async fn end(&mut self, stop_within: Duration) {
         let _ = killpg(self.leader, Signal::SIGTERM);
-        let deadline = Instant::now() + stop_within;
-        while self.exists() && Instant::now() < deadline {
+        let asked = Instant::now();
+        while self.exists() && asked.elapsed() < stop_within {
             sleep(POLL).await;
         }
-        let give_up = Instant::now() + KILL_WITHIN;
-        while (self.reap() || self.exists()) && Instant::now() < give_up {
+        let killed = Instant::now();
+        while (self.reap() || self.exists()) && killed.elapsed() < KILL_WITHIN {
             let _ = killpg(self.leader, Signal::SIGKILL);
             for orphan in adopted_orphans() {
                 let _ = kill(orphan, Signal::SIGKILL);
