@@ -7,9 +7,10 @@ use crate::source::{Reference, Token, references, tokens, without_tests};
 /// One node of the module graph.
 ///
 /// A node is a top-level module, with two kinds of exception, written `parent::child`: the shell half of a half-pure
-/// module (`record::store`) or its pure half (`simulate::engine`), and `judge::verdict`. The last one holds the published
-/// types of a verdict and nothing else. A result carries its verdict and a verdict is computed from a result, so `judge`
-/// and `record` would import each other; the types alone stand below both, and `record` may name them but not `judge`.
+/// module (`record::store`) or its pure half (`simulate::profile`, `simulate::engine`), and `judge::verdict`. The last one
+/// holds the published types of a verdict and nothing else. A result carries its verdict and a verdict is computed from a
+/// result, so `judge` and `record` would import each other; the types alone stand below both, and `record` may name them
+/// but not `judge`.
 pub(crate) struct Node {
     pub(crate) name: &'static str,
     pub(crate) pure: bool,
@@ -39,12 +40,15 @@ pub(crate) const NODES: &[Node] = &[
         "report",
         &["units", "stats", "schedule", "workload", "observe", "contract", "record", "judge", "judge::verdict"],
     ),
-    pure("simulate::engine", &["units", "stats", "schedule"]),
+    pure("simulate::profile", &["units"]),
+    pure("simulate::engine", &["units", "stats", "schedule", "simulate::profile"]),
     shell("record::store", &["units", "schedule", "observe", "contract", "judge::verdict", "record"]),
     shell("probe", &["units", "contract", "record"]),
     shell("endpoint", &["units", "observe", "contract", "record"]),
-    shell("simulate", &["units", "stats", "schedule", "simulate::engine"]),
-    shell("drive", &["units", "schedule", "workload", "observe", "contract", "record"]),
+    shell("simulate", &["units", "stats", "schedule", "simulate::profile", "simulate::engine"]),
+    // Records are appended as requests finish, so the driver is handed the open end of `requests.jsonl`. It trusts the same
+    // certificates as the question whether the endpoint is ready.
+    shell("drive", &["units", "schedule", "workload", "observe", "contract", "record", "record::store", "endpoint"]),
     shell(
         "app",
         &[
@@ -62,6 +66,7 @@ pub(crate) const NODES: &[Node] = &[
             "probe",
             "endpoint",
             "simulate",
+            "simulate::profile",
             "drive",
         ],
     ),
