@@ -19,7 +19,6 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 pub use exit::Exit;
-use exit::Failure;
 
 /// Runs one command line and returns its exit code. The command line starts with the program's name.
 pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {

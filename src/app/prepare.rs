@@ -41,11 +41,7 @@ pub(super) fn build_workload(source: &WorkloadSource, protocol: Protocol, model:
         CaseSource::Inline(cases) => cases.clone(),
         CaseSource::File(path) => read_cases(path)?,
     };
-    let template = match &source.payload {
-        Some(payload) => payload.clone(),
-        None => protocol.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
-    };
-    fill(&cases, template, protocol, model, source.seed)
+    fill(&cases, source.template(protocol, &cases), protocol, model, source.seed)
 }
 
 /// Fills a payload template with every case, asking for token counts where the dialect can.

@@ -17,7 +17,9 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<Exit, Failure> {
         match served {
             Ok(()) => Ok(interrupt.signal().map_or(Exit::Pass, Exit::Signal)),
             Err(SimulateError::Exit(exit)) => Ok(Exit::Other(exit.code)),
-            Err(error @ (SimulateError::Read { .. } | SimulateError::Profile { .. })) => Err(Failure::usage(whole(&error))),
+            Err(error @ (SimulateError::Read { .. } | SimulateError::Profile { .. })) => {
+                Err(Failure::usage(whole(&error)))
+            }
             Err(error) => Err(Failure::internal(whole(&error))),
         }
     })
