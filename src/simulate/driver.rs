@@ -124,10 +124,10 @@ impl Driver {
 
     /// Calls the thread if it would sleep past the next event.
     fn call_if_earlier(&self, state: &State) {
-        if let Some(next_ns) = state.next_event_ns() {
-            if state.sleeps_until_ns.is_none_or(|until_ns| next_ns < until_ns) {
-                self.earlier.notify_one();
-            }
+        if let Some(next_ns) = state.next_event_ns()
+            && state.sleeps_until_ns.is_none_or(|until_ns| next_ns < until_ns)
+        {
+            self.earlier.notify_one();
         }
     }
 

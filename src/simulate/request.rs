@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::profile::{Profile, PromptTokens};
+use super::profile::{LONGEST_REPLY, Profile, PromptTokens};
 
 /// The two kinds of request that are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub(super) fn read(kind: Kind, body: &[u8], profile: &Profile) -> Result<Asked, 
     let limit = match body.max_completion_tokens.or(body.max_tokens) {
         None => None,
         Some(limit) => match u32::try_from(limit) {
-            Ok(limit @ 1..) => Some(limit),
-            _ => return Err(format!("`max_tokens` must be between 1 and {}, not {limit}", u32::MAX)),
+            Ok(limit @ 1..=LONGEST_REPLY) => Some(limit),
+            _ => return Err(format!("`max_tokens` must be between 1 and {LONGEST_REPLY}, not {limit}")),
         },
     };
     Ok(Asked {

@@ -138,6 +138,7 @@ impl Endpoint {
         }
     }
 
+    /// Takes a request that was fully read through the fault script into the engine, and answers from there.
     async fn infer(
         &self,
         kind: Kind,
@@ -149,12 +150,7 @@ impl Endpoint {
         if !self.is_ready() {
             return Ok(self.refuse(503, "the model is loading", None));
         }
-        let treatment = {
-            let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
-            script.1 += 1;
-            let number = script.1;
-            script.0.strike(number, received_ns)
-        };
+        let treatment = self.treatment(received_ns);
         for fault in &treatment.server {
             self.strike(*fault);
         }
@@ -171,17 +167,10 @@ impl Endpoint {
             Ok(asked) => asked,
             Err(problem) => return Ok(self.refuse(400, &problem, None)),
         };
-        let (id, outbox) = match self.driver.submit(received_ns, asked.prompt_tokens, asked.output_tokens) {
-            Ok(place) => place,
-            Err(Refusal::TooLarge) => {
-                return Ok(self.refuse(400, "prompt and reply are longer than the key-value cache", None));
-            }
-            Err(Refusal::QueueFull) => {
-                let status = self.profile.queue.map_or(503, |queue| queue.status);
-                return Ok(self.refuse(status, "the queue is full", None));
-            }
+        let place = match self.driver.submit(received_ns, asked.prompt_tokens, asked.output_tokens) {
+            Ok((id, outbox)) => Place { driver: Arc::clone(&self.driver), id, outbox },
+            Err(refusal) => return Ok(self.turn_away(refusal)),
         };
-        let place = Place { driver: Arc::clone(&self.driver), id, outbox };
         self.counters.prompt_tokens.fetch_add(u64::from(asked.prompt_tokens), Ordering::Relaxed);
         let record = Arc::new(RequestRecord::new(
             self.log.clone(),
@@ -194,6 +183,25 @@ impl Endpoint {
             self.stream(asked, &treatment, place, record, wire).await
         } else {
             self.whole(asked, &treatment, place, record, wire).await
+        }
+    }
+
+    /// What the fault script says about the next request.
+    fn treatment(&self, received_ns: u64) -> Treatment {
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.1 += 1;
+        let number = script.1;
+        script.0.strike(number, received_ns)
+    }
+
+    /// The model has no place for a request.
+    fn turn_away(&self, refusal: Refusal) -> Response<ReplyBody> {
+        match refusal {
+            Refusal::TooLarge => self.refuse(400, "prompt and reply are longer than the key-value cache", None),
+            Refusal::QueueFull => {
+                let status = self.profile.queue.map_or(503, |queue| queue.status);
+                self.refuse(status, "the queue is full", None)
+            }
         }
     }
 

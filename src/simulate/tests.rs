@@ -180,7 +180,7 @@ async fn a_client_that_leaves_frees_its_slot() {
         "model": { "kind": "batch", "slots": 1, "step_base": "5ms" } }))
     .await;
     let mut first = TcpStream::connect(server.address).await.expect("a connection");
-    first.write_all(raw_request(&CHAT.replace(":4,", ":1000000,")).as_bytes()).await.expect("sent");
+    first.write_all(raw_request(&CHAT.replace(":4,", ":100000,")).as_bytes()).await.expect("sent");
     let mut bytes = [0u8; 64];
     assert!(first.read(&mut bytes).await.expect("a first token") > 0);
     let refused = server.post("/v1/chat/completions", CHAT).await.expect("a reply");

@@ -36,15 +36,21 @@ fn fault_at(place: impl Into<String>, problem: impl Into<String>) -> ProfileErro
     ProfileError { place: place.into(), problem: problem.into() }
 }
 
+/// The most tokens that a reply may have, so that no request can ask for unbounded memory.
+pub(super) const LONGEST_REPLY: u32 = 131_072;
+
 /// The rules that concern more than one value, or that a type does not hold.
 fn check(profile: &Profile) -> Result<(), ProfileError> {
     if profile.version != 1 {
         return Err(fault_at("version", format!("version {} is not known; write `version: 1`", profile.version)));
     }
-    if let PromptTokens::PerWord(tokens) = profile.prompt_tokens {
-        if !(tokens.is_finite() && (0.0..=1000.0).contains(&tokens)) {
-            return Err(fault_at("prompt_tokens.per_word", "not a number of tokens; write one between 0 and 1000"));
-        }
+    if let PromptTokens::PerWord(tokens) = profile.prompt_tokens
+        && !(0.0..=1000.0).contains(&tokens)
+    {
+        return Err(fault_at("prompt_tokens.per_word", "not a number of tokens; write one between 0 and 1000"));
+    }
+    if profile.output_tokens.get() > LONGEST_REPLY {
+        return Err(fault_at("output_tokens", format!("more than {LONGEST_REPLY} tokens; write fewer")));
     }
     if let Some(queue) = profile.queue {
         check_refusal("queue.status", queue.status)?;
@@ -161,8 +167,9 @@ faults:
                 "queue: { limit: 2, status: 200 }",
                 "queue.status: 200 is not a refusal; write a status from 400 to 599, as in 503",
             ),
+            ("output_tokens: 200000", "output_tokens: more than 131072 tokens; write fewer"),
             ("version: 2", "version: version 2 is not known; write `version: 1`"),
-            ("seed: 1\nseed: 2", "line 2, column 1: seed: duplicated key in mapping"),
+            ("seed: 1\nseed: 2", "line 2, column 1: duplicated key in mapping"),
             (
                 "prompt_tokens: { per_word: .nan }",
                 "prompt_tokens.per_word: not a number of tokens; write one between 0 and 1000",
