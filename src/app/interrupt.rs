@@ -35,7 +35,7 @@ impl Interrupt {
         Ok(this)
     }
 
-    #[expect(clippy::exit, reason = "the second signal asks for exactly this; a launched endpoint ends with our pipe")]
+    /// The second signal ends the process at once; a launched endpoint ends with our pipe to its supervisor.
     fn raise(&self, number: i32) {
         if self.token.is_cancelled() {
             std::process::exit(i32::from(Exit::Signal(number).code()));

@@ -177,7 +177,8 @@ struct Watch {
 impl Watch {
     fn new(target: &Target, clock: Clock, scheduled_ns: u64) -> Self {
         let total_ns = scheduled_ns.saturating_add(target.timeout.as_nanos() as u64);
-        let idle_ns = target.idle_timeout.as_nanos() as u64;
+        // A reply that is no stream is one message: until it is there, only the total limit applies.
+        let idle_ns = if target.protocol.streams() { target.idle_timeout.as_nanos() as u64 } else { u64::MAX };
         let last_message_ns = clock.now_ns();
         let first = total_ns.min(last_message_ns.saturating_add(idle_ns));
         let alarm = Box::pin(sleep_until(Instant::from_std(clock.instant(first))));
@@ -238,7 +239,7 @@ type Answer = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + S
 struct Call {
     clock: Clock,
     answer: Answer,
-    connection: Option<Box<Http1>>,
+    connection: Option<Http1>,
     /// The stream's place on its HTTP/2 connection, held until the reply is over.
     _place: Option<Http2>,
     read_to_end: bool,
@@ -264,7 +265,7 @@ impl Call {
 
     /// Polls `inner`, moving the connection's bytes in between where it is ours to drive.
     fn poll_driven<T>(
-        connection: &mut Option<Box<Http1>>,
+        connection: &mut Option<Http1>,
         cx: &mut Context<'_>,
         mut inner: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
@@ -355,7 +356,7 @@ impl Call {
         }
     }
 
-    fn reusable(self) -> Option<Box<Http1>> {
+    fn reusable(self) -> Option<Http1> {
         drop(self.answer);
         self.connection.filter(|_| self.read_to_end)
     }
@@ -389,6 +390,6 @@ fn reply_head(status: u16, headers: &HeaderMap) -> ReplyHead {
         content_type: text(header::CONTENT_TYPE),
         content_encoding: text(header::CONTENT_ENCODING),
         retry_after: text(header::RETRY_AFTER),
-        ..ReplyHead::default()
+        date: text(header::DATE),
     }
 }

@@ -53,7 +53,7 @@ impl Drop for Http2 {
 
 /// A connection that can take one request now.
 pub(super) enum Connection {
-    Http1(Box<Http1>),
+    Http1(Http1),
     Http2(Http2),
 }
 
@@ -80,7 +80,7 @@ impl Shared {
 /// The open connections of a run towards one target.
 pub struct Pool {
     clock: Clock,
-    idle: Mutex<Vec<Box<Http1>>>,
+    idle: Mutex<Vec<Http1>>,
     shared: Mutex<Vec<Shared>>,
     open: Arc<OpenCount>,
 }
@@ -145,11 +145,11 @@ impl Pool {
         let stamps = wire.stamps();
         let (sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(failed)?;
         let connection = Box::pin(connection);
-        Ok(Connection::Http1(Box::new(Http1 { sender, connection, stamps, ended: false })))
+        Ok(Connection::Http1(Http1 { sender, connection, stamps, ended: false }))
     }
 
     /// Keeps a connection whose reply was read to its end.
-    pub(super) fn give_back(&self, mut connection: Box<Http1>) {
+    pub(super) fn give_back(&self, mut connection: Http1) {
         if connection.is_alive() && connection.sender.is_ready() {
             lock(&self.idle).push(connection);
         }

@@ -245,7 +245,7 @@ async fn open_loop(
 fn window_span(schedule: &Schedule) -> Option<u64> {
     let mut window = schedule.arrivals().iter().filter(|a| a.segment == Segment::Window).map(|a| a.offset_ns);
     let first = window.next()?;
-    Some(window.last().unwrap_or(first) - first)
+    Some(window.next_back().unwrap_or(first) - first)
 }
 
 /// The drain's arrivals keep the load on until every request of the window is decided; no longer than that.

@@ -2,3 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
 mod endpoint;
+mod real;

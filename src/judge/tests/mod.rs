@@ -56,7 +56,7 @@ fn contract() -> Contract {
             proxy: None,
             launch: None,
         },
-        workload: WorkloadSource { cases: CaseSource::Inline(Vec::new()), payload: json!({}), seed: 1 },
+        workload: WorkloadSource { cases: CaseSource::Inline(Vec::new()), payload: Some(json!({})), seed: 1 },
         traffic: Traffic::Open {
             process: ArrivalProcess::Constant,
             loads: vec![rate(4), rate(6)],
