@@ -1,5 +1,136 @@
 //! From contract text to a [`Contract`]; all mistakes at once, each with its place.
+//!
+//! Text becomes a value with places (`document`), the value is held against the generated schema (`schema`, `explain`), what
+//! the schema accepts is read into a mirror of the written form (`raw`), and that is given its meaning (`meaning`).
 
+mod document;
+mod explain;
+mod fault;
+mod meaning;
 mod model;
+mod raw;
+mod scalar;
+mod schema;
+mod secrets;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+pub use fault::{Fault, render_faults};
 pub use model::*;
+pub use schema::schema;
+
+use crate::units::Digest;
+use document::{Document, Node};
+use explain::{Refusal, Refused};
+
+/// The most findings of the schema that are told; with so many nothing else is looked at.
+const MOST_FINDINGS: usize = 1_000;
+
+/// A contract that was read from text.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What it means.
+    pub contract: Contract,
+    /// The contract as written, as JSON.
+    pub value: Value,
+    /// SHA-256 of the text.
+    pub digest: Digest,
+}
+
+/// Reads a contract, YAML or JSON. Relative paths in it are joined to `folder`; no file is opened.
+///
+/// # Errors
+/// Every fault of form and meaning that can be told, in no particular order; at a fault of YAML's syntax the reading ends.
+pub fn parse(text: &str, folder: &Path) -> Result<Loaded, Vec<Fault>> {
+    let Document { value, places, mut faults } = document::read(text).map_err(|fault| vec![fault])?;
+    let (contract, found) = understand(&value, &places, folder);
+    faults.extend(found);
+    match contract {
+        Some(contract) if faults.is_empty() => Ok(Loaded { contract, value, digest: Digest::of(text.as_bytes()) }),
+        _ => Err(faults),
+    }
+}
+
+/// Reads a contract that is kept as JSON, in `result.json`. Its faults have no line and column.
+///
+/// # Errors
+/// Every fault of form and meaning.
+pub fn from_value(value: &Value, folder: &Path) -> Result<Contract, Vec<Fault>> {
+    match understand(value, &Node::default(), folder) {
+        (Some(contract), faults) if faults.is_empty() => Ok(contract),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// The contract and every fault. Without a contract there is at least one fault.
+fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>, Vec<Fault>) {
+    let refusals = match refusals(value) {
+        Ok(refusals) => refusals,
+        Err(message) => return (None, vec![places.place("").fault("", message)]),
+    };
+    let mut rest = value.clone();
+    let mut refused = BTreeSet::new();
+    let mut told = Vec::new();
+    for Refusal { pointer, message, refused: what } in refusals {
+        take_out(&mut rest, &pointer, what);
+        let at_key = what == Refused::Key || value.pointer(&pointer).is_some_and(Value::is_null);
+        let place = if at_key { places.key_place(&pointer) } else { places.place(&pointer) };
+        if !places.is_broken(&pointer) {
+            told.push((what, place.fault(pointer.as_str(), message)));
+        }
+        if what != Refused::Nothing {
+            refused.insert(pointer);
+        }
+    }
+    if refused.contains("") || told.len() >= MOST_FINDINGS {
+        return (None, told.into_iter().map(|(_, fault)| fault).collect());
+    }
+    let written: raw::Contract = match serde_json::from_value(rest) {
+        Ok(written) => written,
+        Err(error) => {
+            let fault = places.place("").fault("", format!("cannot be read as a contract: {error}"));
+            return (None, told.into_iter().map(|(_, fault)| fault).chain([fault]).collect());
+        }
+    };
+    let (contract, mut faults) = meaning::Meaning::new(places, folder, &refused).read(written);
+    // What should not stand there at all needs no second fault about how it is written.
+    let misplaced: BTreeSet<String> = faults.iter().map(|fault| fault.pointer.clone()).collect();
+    told.retain(|(what, fault)| *what != Refused::Value || !misplaced.contains(&fault.pointer));
+    faults.extend(told.into_iter().map(|(_, fault)| fault));
+    if contract.is_none() && faults.is_empty() {
+        faults.push(places.place("").fault("", "something required is missing; compare with `goodput schema`"));
+    }
+    (contract, faults)
+}
+
+fn refusals(value: &Value) -> Result<Vec<Refusal>, String> {
+    let schema = schema();
+    let validator = jsonschema::validator_for(&schema)
+        .map_err(|error| format!("internal: the schema of contracts does not compile: {error}"))?;
+    let findings = validator.iter_errors(value);
+    Ok(findings.flat_map(|finding| explain::explain(&finding, &schema)).take(MOST_FINDINGS).collect())
+}
+
+/// Takes a refused part out, so that the rest can be read. Items of a list keep their index.
+fn take_out(value: &mut Value, pointer: &str, what: Refused) {
+    match what {
+        Refused::Nothing => {}
+        Refused::Value => {
+            if let Some(part) = value.pointer_mut(pointer) {
+                *part = Value::Null;
+            }
+        }
+        Refused::Key => {
+            let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
+            let key = key.replace("~1", "/").replace("~0", "~");
+            if let Some(map) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
+                map.swap_remove(&key);
+            }
+        }
+    }
+}

@@ -120,10 +120,19 @@ pub enum LaunchWhat {
 pub struct WorkloadSource {
     /// The cases.
     pub cases: CaseSource,
-    /// The payload template; the protocol's own where none was written.
-    pub payload: Value,
+    /// The payload template, where one was written; see [`WorkloadSource::template`].
+    pub payload: Option<Value>,
     /// The seed of the run; trial `r` of a step uses seed + `r`.
     pub seed: u64,
+}
+
+impl WorkloadSource {
+    /// The payload template: the written one, else the protocol's own with every field that a case carries. A case that
+    /// lacks a field which others have then is a fault, not a request of another shape.
+    pub fn template(&self, protocol: Protocol, cases: &[Case]) -> Value {
+        let has = |field: &str| cases.iter().any(|case| case.fields.contains_key(field));
+        self.payload.clone().unwrap_or_else(|| protocol.default_payload(has))
+    }
 }
 
 /// Where cases come from.

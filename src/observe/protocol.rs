@@ -40,6 +40,11 @@ impl Protocol {
         Self::ALL.into_iter().find(|p| p.name() == name || p.adapter() == name)
     }
 
+    /// Whether a reply is a stream of messages and not one body.
+    pub fn streams(self) -> bool {
+        self != Self::OpenaiChatJson
+    }
+
     /// The value of the request's `Accept` header.
     pub fn accept(self) -> &'static str {
         match self {
@@ -62,14 +67,13 @@ impl Protocol {
         if has("max_tokens") {
             payload["max_tokens"] = json!("$max_tokens");
         }
-        payload["stream"] = json!(self != Self::OpenaiChatJson);
+        payload["stream"] = json!(self.streams());
         payload
     }
 
     /// Asks for token counts where the dialect has a way to, unless the template says otherwise itself.
     pub fn ask_for_usage(self, payload: &mut Value) {
-        let streamed = self != Self::OpenaiChatJson;
-        if let Some(map) = payload.as_object_mut().filter(|_| streamed) {
+        if let Some(map) = payload.as_object_mut().filter(|_| self.streams()) {
             map.entry("stream_options").or_insert_with(|| json!({ "include_usage": true }));
         }
     }

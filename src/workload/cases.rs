@@ -19,13 +19,19 @@ pub struct Case {
 pub struct CaseError {
     /// Where: a line of the file, or the number of the case.
     pub place: String,
+    /// The case's index, where the cases are a list.
+    pub index: Option<usize>,
     /// What is wrong and what to do.
     pub problem: String,
 }
 
 impl CaseError {
     fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { place: place.into(), problem: problem.into() }
+        Self { place: place.into(), index: None, problem: problem.into() }
+    }
+
+    fn in_list(index: usize, problem: impl Into<String>) -> Self {
+        Self { index: Some(index), ..Self::new(format!("case {}", index + 1), problem) }
     }
 }
 
@@ -36,12 +42,12 @@ impl CaseError {
 pub fn parse_cases(text: &str) -> Result<Vec<Case>, Vec<CaseError>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Array(items)) => number_items(items),
+        Ok(Value::Array(items)) => inline_cases(items),
         Ok(Value::Object(mut map)) if map.get("cases").is_some_and(Value::is_array) => match map.remove("cases") {
-            Some(Value::Array(items)) => number_items(items),
+            Some(Value::Array(items)) => inline_cases(items),
             _ => Err(vec![CaseError::new("cases", "not a list")]),
         },
-        Ok(Value::Object(map)) => named(vec![("line 1".to_owned(), map)]),
+        Ok(Value::Object(map)) => named(vec![(Place::Line(1), map)]),
         Ok(_) => Err(vec![CaseError::new("line 1", "not a list of cases; write a JSON list of objects")]),
         Err(whole) => parse_lines(text).map_err(|mut faults| {
             // A file that starts like one JSON document is one: its own error is the helpful one.
@@ -62,7 +68,7 @@ fn parse_lines(text: &str) -> Result<Vec<Case>, Vec<CaseError>> {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {}", index + 1);
         match serde_json::from_str::<Value>(line) {
-            Ok(Value::Object(map)) => found.push((place, map)),
+            Ok(Value::Object(map)) => found.push((Place::Line(index + 1), map)),
             Ok(_) => faults.push(CaseError::new(place, "not an object; a case is an object with at least a `prompt`")),
             Err(error) => faults.push(CaseError::new(place, format!("not valid JSON: {error}"))),
         }
@@ -74,20 +80,39 @@ fn parse_lines(text: &str) -> Result<Vec<Case>, Vec<CaseError>> {
     }
 }
 
-fn number_items(items: Vec<Value>) -> Result<Vec<Case>, Vec<CaseError>> {
+/// Reads a list of cases that was read before, such as the one in a contract.
+///
+/// # Errors
+/// As [`parse_cases`]; every fault has the index of its case.
+pub fn inline_cases(items: Vec<Value>) -> Result<Vec<Case>, Vec<CaseError>> {
     let mut found = Vec::new();
     let mut faults = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let place = format!("case {}", index + 1);
         match item {
-            Value::Object(map) => found.push((place, map)),
-            _ => faults.push(CaseError::new(place, "not an object; a case is an object with at least a `prompt`")),
+            Value::Object(map) => found.push((Place::Case(index), map)),
+            _ => faults.push(CaseError::in_list(index, "not an object; a case is an object with at least a `prompt`")),
         }
     }
     if faults.is_empty() { named(found) } else { Err(faults) }
 }
 
-fn named(found: Vec<(String, Map<String, Value>)>) -> Result<Vec<Case>, Vec<CaseError>> {
+/// Where a case stands.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Line(usize),
+    Case(usize),
+}
+
+impl Place {
+    fn error(self, problem: impl Into<String>) -> CaseError {
+        match self {
+            Self::Line(line) => CaseError::new(format!("line {line}"), problem),
+            Self::Case(index) => CaseError::in_list(index, problem),
+        }
+    }
+}
+
+fn named(found: Vec<(Place, Map<String, Value>)>) -> Result<Vec<Case>, Vec<CaseError>> {
     let mut names = BTreeSet::new();
     let mut cases = Vec::with_capacity(found.len());
     let mut faults = Vec::new();
@@ -97,14 +122,14 @@ fn named(found: Vec<(String, Map<String, Value>)>) -> Result<Vec<Case>, Vec<Case
             Some(Value::String(id)) if !id.is_empty() => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
             Some(_) => {
-                faults.push(CaseError::new(place, "`id` is neither a text nor a number"));
+                faults.push(place.error("`id` is neither a text nor a number"));
                 continue;
             }
         };
         if names.insert(id.clone()) {
             cases.push(Case { id, fields });
         } else {
-            faults.push(CaseError::new(place, format!("the id `{id}` is used twice; every case needs its own")));
+            faults.push(place.error(format!("the id `{id}` is used twice; every case needs its own")));
         }
     }
     if cases.is_empty() && faults.is_empty() {

@@ -4,7 +4,7 @@ mod cases;
 mod order;
 mod template;
 
-pub use cases::{Case, CaseError, parse_cases};
+pub use cases::{Case, CaseError, inline_cases, parse_cases};
 pub use order::CaseOrder;
 pub use template::{TemplateError, render};
 

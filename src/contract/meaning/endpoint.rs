@@ -1,0 +1,178 @@
+//! Where requests go, and how an ephemeral endpoint is started.
+
+use std::time::Duration;
+
+use url::Url;
+
+use super::{Known, Meaning};
+use crate::contract::document::join;
+use crate::contract::model::{Endpoint, HttpVersion, Launch, LaunchWhat};
+use crate::contract::{raw, secrets};
+use crate::units::format_duration;
+
+/// Longest life of a request when the contract does not say.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(600);
+const DEFAULT_FIRST_TOKEN_WITHIN: Duration = Duration::from_secs(120);
+const DEFAULT_STOP_WITHIN: Duration = Duration::from_secs(30);
+
+impl Meaning<'_> {
+    pub(super) fn endpoint(&mut self, written: raw::Endpoint, known: Known) -> Option<Endpoint> {
+        let simulated = written.launch.as_ref().is_some_and(|launch| launch.simulate.is_some());
+        let url = self.url(written.url.as_deref(), simulated);
+        let model = self.plain_text(written.model, "/endpoint/model");
+        let headers = self.headers(written.headers.unwrap_or_default());
+        let idle_timeout = self.idle_timeout(written.idle_timeout.as_ref(), known.timeout);
+        let ca_file = written.ca_file.map(|file| self.folder.join(file));
+        let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
+        let proxy = self.proxy(written.proxy.as_deref());
+        let has_launch = self.is_written(written.launch.as_ref(), "/endpoint/launch");
+        let launch = written.launch.and_then(|launch| self.launch(launch));
+        Some(Endpoint {
+            url: url?,
+            protocol: known.protocol?,
+            model: model?,
+            headers: headers?,
+            timeout: known.timeout?,
+            idle_timeout: idle_timeout?,
+            http: match written.http {
+                None | Some(raw::HttpVersion::Auto) => HttpVersion::Auto,
+                Some(raw::HttpVersion::Http1) => HttpVersion::Http1,
+                Some(raw::HttpVersion::Http2) => HttpVersion::Http2,
+            },
+            ca_file,
+            proxy: if has_proxy { Some(proxy?) } else { None },
+            launch: if has_launch { Some(launch?) } else { None },
+        })
+    }
+
+    fn url(&mut self, written: Option<&str>, simulated: bool) -> Option<Url> {
+        let pointer = "/endpoint/url";
+        let url = self.http_url(written?, pointer, &["http", "https"])?;
+        if url.fragment().is_some() {
+            self.fault(pointer, "a fragment (`#…`) is never sent; remove it");
+            return None;
+        }
+        if url.query_pairs().any(|(name, value)| name == "key" || secrets::name_says_so(&name) && !value.is_empty()) {
+            let message = "the query holds a secret; send it as a header with `headers: { NAME: { env: VARIABLE } }`";
+            self.fault(pointer, message);
+            return None;
+        }
+        if url.port() == Some(0) && !simulated {
+            self.fault(
+                pointer,
+                "port 0 means a free port, which only `launch: { simulate: … }` can take; write the port",
+            );
+            return None;
+        }
+        Some(url)
+    }
+
+    fn proxy(&mut self, written: Option<&str>) -> Option<Url> {
+        let pointer = "/endpoint/proxy";
+        let url = self.http_url(written?, pointer, &["http"])?;
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() || url.port() == Some(0) {
+            self.fault(pointer, "a proxy is a host and a port; write it as in `http://proxy.example:3128`");
+            return None;
+        }
+        Some(url)
+    }
+
+    /// A URL of one of the schemes, without credentials. What was written is not repeated: it may hold some.
+    fn http_url(&mut self, written: &str, pointer: &str, schemes: &[&str]) -> Option<Url> {
+        // The URL standard drops line breaks and blanks at the ends without a word; here they are mistakes.
+        if written.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            self.fault(pointer, "a URL holds no blanks or control characters; remove them");
+            return None;
+        }
+        let url = match Url::parse(written) {
+            Ok(url) => url,
+            Err(error) => {
+                self.fault(pointer, format!("not a URL ({error}); write it in full, as in `{}`", example(schemes)));
+                return None;
+            }
+        };
+        if !schemes.contains(&url.scheme()) {
+            let message = format!("the scheme must be {}; write it as in `{}`", schemes.join(" or "), example(schemes));
+            self.fault(pointer, message);
+            return None;
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            let message = "the URL holds credentials; remove them and name an environment variable instead: \
+                `headers: { Authorization: { env: VARIABLE, prefix: \"Basic \" } }`";
+            self.fault(pointer, message);
+            return None;
+        }
+        Some(url)
+    }
+
+    fn idle_timeout(
+        &mut self,
+        written: Option<&crate::contract::schema::DurationText>,
+        timeout: Option<Duration>,
+    ) -> Option<Duration> {
+        let pointer = "/endpoint/idle_timeout";
+        if !self.is_written(written, pointer) {
+            return Some(timeout.map_or(DEFAULT_IDLE_TIMEOUT, |timeout| timeout.min(DEFAULT_IDLE_TIMEOUT)));
+        }
+        let idle = self.limit(written, pointer)?;
+        if let Some(timeout) = timeout.filter(|timeout| *timeout < idle) {
+            let message = format!(
+                "longer than the `timeout` of {}, so it would never end a request; shorten it or raise the `timeout`",
+                format_duration(timeout)
+            );
+            self.fault(pointer, message);
+            return None;
+        }
+        Some(idle)
+    }
+
+    fn launch(&mut self, written: raw::Launch) -> Option<Launch> {
+        let pointer = "/endpoint/launch";
+        let command_at = join(pointer, "command");
+        let has_command = self.is_written(written.command.as_ref(), &command_at);
+        let has_simulate = self.is_written(written.simulate.as_ref(), &join(pointer, "simulate"));
+        if has_command == has_simulate {
+            let what = if has_command { "only one of" } else { "one of" };
+            self.fault(
+                pointer,
+                format!(
+                    "write {what} `command` (a server to start) and `simulate` (a profile of the simulated endpoint)"
+                ),
+            );
+        }
+        let what = match written.simulate {
+            Some(profile) => Some(LaunchWhat::Simulate(self.folder.join(profile))),
+            None => self.command(written.command, &command_at).map(LaunchWhat::Command),
+        };
+        let ready = written.ready.unwrap_or_default();
+        let ready_path = self.ready_path(ready.path);
+        let ready_at = join(pointer, "ready");
+        let within = self.above_zero(ready.within.as_ref(), &join(&ready_at, "within"), DEFAULT_READY_WITHIN);
+        let first_token = ready.first_token_within.as_ref();
+        let first_token =
+            self.above_zero(first_token, &join(&ready_at, "first_token_within"), DEFAULT_FIRST_TOKEN_WITHIN);
+        let stop = self.above_zero(written.stop_within.as_ref(), &join(pointer, "stop_within"), DEFAULT_STOP_WITHIN);
+        Some(Launch {
+            what: what?,
+            ready_path,
+            ready_within: within?,
+            first_token_within: first_token?,
+            stop_within: stop?,
+        })
+    }
+
+    fn ready_path(&mut self, written: Option<String>) -> Option<String> {
+        let path = written?;
+        if !path.starts_with('/') || path.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            self.fault("/endpoint/launch/ready/path", "not a path on the endpoint's host; write it as in `/health`");
+            return None;
+        }
+        Some(path)
+    }
+}
+
+fn example(schemes: &[&str]) -> &'static str {
+    if schemes.contains(&"https") { "http://127.0.0.1:8000/v1/chat/completions" } else { "http://proxy.example:3128" }
+}

@@ -1,0 +1,329 @@
+//! A contract as it is written; the schema is generated from these types.
+//!
+//! Every field is optional here, also the required ones: what the schema refused is taken out before the rest is read, so that
+//! mistakes of form and of meaning are told in one go. A `None` in a required place is therefore never told again.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::schema::{DurationText, EnvironmentName, ProtocolName, RateText, RowName, ShareText, Whole};
+
+/// What a serving endpoint must hold, and how it is measured: `goodput gate` answers PASS, FAIL or UNKNOWN.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "goodput contract")]
+pub(super) struct Contract {
+    /// The version of the contract format: 1.
+    #[expect(dead_code, reason = "the schema holds it to the one version that there is")]
+    #[schemars(required, extend("const" = super::schema::VERSION))]
+    pub(super) version: Option<Whole>,
+    /// The name shown in reports and used for the run folder.
+    #[schemars(required, length(min = 1, max = 100))]
+    pub(super) name: Option<String>,
+    /// Where requests go, and how an ephemeral endpoint is started.
+    #[schemars(required)]
+    pub(super) endpoint: Option<Endpoint>,
+    /// What is sent.
+    #[schemars(required)]
+    pub(super) workload: Option<Workload>,
+    /// How it is sent.
+    #[schemars(required)]
+    pub(super) traffic: Option<Traffic>,
+    /// What must hold.
+    #[schemars(required)]
+    pub(super) slo: Option<Slo>,
+    /// Counters and health checks read before and after the load.
+    pub(super) stability: Option<Vec<Option<StabilityRow>>>,
+    /// How many full replies to keep as evidence.
+    pub(super) samples: Option<Samples>,
+    /// What follows from a verdict that is not clear.
+    pub(super) policy: Option<Policy>,
+}
+
+/// Where requests go, and how an ephemeral endpoint is started.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Endpoint {
+    /// The full URL of every request, without credentials. Port 0 takes a free one, with `launch.simulate` only.
+    #[schemars(required, extend("examples" = ["http://127.0.0.1:8000/v1/chat/completions"]))]
+    pub(super) url: Option<String>,
+    /// The dialect of requests and replies.
+    #[schemars(required)]
+    pub(super) protocol: Option<ProtocolName>,
+    /// The model's name; `$model` in the payload.
+    #[schemars(required, length(min = 1))]
+    pub(super) model: Option<String>,
+    /// Extra request headers; secrets come from environment variables.
+    pub(super) headers: Option<BTreeMap<String, Option<HeaderValue>>>,
+    /// Longest life of a request, from its scheduled arrival.
+    #[schemars(extend("default" = "120s"))]
+    pub(super) timeout: Option<DurationText>,
+    /// Longest silence between two messages of a reply; the `timeout` when that is shorter.
+    #[schemars(extend("default" = "30s"))]
+    pub(super) idle_timeout: Option<DurationText>,
+    /// The HTTP version to speak.
+    #[schemars(extend("default" = "auto"))]
+    pub(super) http: Option<HttpVersion>,
+    /// PEM file of certificates that are trusted besides the system's.
+    #[schemars(length(min = 1))]
+    pub(super) ca_file: Option<String>,
+    /// The proxy to go through; none unless named.
+    #[schemars(extend("examples" = ["http://proxy.example:3128"]))]
+    pub(super) proxy: Option<String>,
+    /// The endpoint that the gate starts and stops itself.
+    pub(super) launch: Option<Launch>,
+}
+
+/// A text, or an environment variable for a secret, as in `{ env: SERVING_TOKEN, prefix: "Bearer " }`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum HeaderValue {
+    Literal(String),
+    Environment(HeaderEnvironment),
+}
+
+/// A header's value from an environment variable; masked wherever it would be shown.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HeaderEnvironment {
+    /// The variable's name.
+    #[schemars(required)]
+    pub(super) env: Option<EnvironmentName>,
+    /// Text put before the value, such as `Bearer `.
+    pub(super) prefix: Option<String>,
+}
+
+/// The HTTP version to speak.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum HttpVersion {
+    /// HTTP/2 where TLS negotiates it, else HTTP/1.1.
+    Auto,
+    /// HTTP/1.1 only.
+    Http1,
+    /// HTTP/2 only; without TLS by prior knowledge.
+    Http2,
+}
+
+/// An endpoint that the gate starts and stops itself: exactly one of `command` and `simulate`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Launch {
+    /// Program and arguments; the contract's folder is the working directory.
+    #[schemars(length(min = 1))]
+    pub(super) command: Option<Vec<Option<String>>>,
+    /// Profile of the embedded simulated endpoint.
+    #[schemars(length(min = 1))]
+    pub(super) simulate: Option<String>,
+    /// When the endpoint counts as ready.
+    pub(super) ready: Option<Ready>,
+    /// How long the process group may take to end after SIGTERM before it is killed.
+    #[schemars(extend("default" = "30s"))]
+    pub(super) stop_within: Option<DurationText>,
+}
+
+/// When a launched endpoint counts as ready.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ready {
+    /// Path that answers 2xx once the server is up; without it the port must accept.
+    #[schemars(extend("examples" = ["/health"]))]
+    pub(super) path: Option<String>,
+    /// Longest time until then.
+    #[schemars(extend("default" = "10m"))]
+    pub(super) within: Option<DurationText>,
+    /// Longest time from there until a request yields its first output.
+    #[schemars(extend("default" = "2m"))]
+    pub(super) first_token_within: Option<DurationText>,
+}
+
+/// What is sent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workload {
+    /// A JSON or JSON-lines file of cases, or the list of cases itself.
+    #[schemars(required)]
+    pub(super) cases: Option<Cases>,
+    /// The request body; a text `$name` stands for a whole field of the case, `$model` for the endpoint's model. The
+    /// protocol's own where none is written.
+    pub(super) payload: Option<Map<String, Value>>,
+    /// The seed of the run: equal seeds give equal schedules.
+    #[schemars(extend("default" = 1))]
+    pub(super) seed: Option<Whole>,
+}
+
+/// A file of cases, or the cases themselves; a case is a mapping with the fields that the payload asks for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Cases {
+    File(String),
+    Inline(#[schemars(length(min = 1))] Vec<Option<Map<String, Value>>>),
+}
+
+/// How requests are sent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Traffic {
+    /// The traffic model.
+    #[schemars(required)]
+    pub(super) model: Option<TrafficModel>,
+    /// Open loop: the loads of the sweep; `at_load` is always among them.
+    #[schemars(length(min = 1))]
+    pub(super) loads: Option<Vec<Option<RateText>>>,
+    /// Closed loop: the numbers of clients; `at_concurrency` is always among them.
+    #[schemars(length(min = 1), inner(range(min = 1, max = super::schema::MOST_CLIENTS)))]
+    pub(super) concurrency: Option<Vec<Option<Whole>>>,
+    /// The shape of one trial.
+    #[schemars(required)]
+    pub(super) trial: Option<Trial>,
+}
+
+/// The traffic model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum TrafficModel {
+    /// Open loop with equal gaps: compares two versions.
+    Constant,
+    /// Open loop with random gaps: states a capacity.
+    Poisson,
+    /// A fixed number of clients: yields a maximum throughput.
+    Closed,
+}
+
+/// The shape of one trial: exactly one of `window` and `requests`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Trial {
+    /// Length of the measured part at `at_load`; in an open loop it becomes a count, equal at every load.
+    pub(super) window: Option<DurationText>,
+    /// Requests of the measured part, open loop only.
+    #[schemars(range(min = 1, max = super::schema::MOST_REQUESTS))]
+    pub(super) requests: Option<Whole>,
+    /// Length of the warm-up at `at_load`; a fifth of the window by default.
+    pub(super) warm_up: Option<DurationText>,
+    /// How long load goes on behind the window; at least the largest latency limit, which is the default.
+    pub(super) drain: Option<DurationText>,
+}
+
+/// What must hold.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Slo {
+    /// What one request must meet to be good.
+    pub(super) request: Option<RequestLimits>,
+    /// What the window of a trial must meet.
+    #[schemars(required, length(min = 1))]
+    pub(super) objectives: Option<Vec<Option<Objective>>>,
+    /// Open loop: the load that must hold.
+    pub(super) at_load: Option<RateText>,
+    /// Closed loop: the number of clients at which it must hold.
+    #[schemars(range(min = 1, max = super::schema::MOST_CLIENTS))]
+    pub(super) at_concurrency: Option<Whole>,
+}
+
+/// What one request must meet to be good; strictly above is a miss.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequestLimits {
+    /// Scheduled arrival to first output of any kind.
+    pub(super) ttft: Option<DurationText>,
+    /// Time per output token after the first, tokens from `usage`.
+    pub(super) tpot: Option<DurationText>,
+    /// Scheduled arrival to last output.
+    pub(super) e2e: Option<DurationText>,
+}
+
+/// One objective: a latency with `percentile` and `at_most`, or a share with `at_least`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Objective {
+    /// What is measured.
+    #[schemars(required)]
+    pub(super) metric: Option<Metric>,
+    /// For a latency: the percentile that must be within the limit, from 50 to below 100.
+    #[schemars(extend("minimum" = 50, "exclusiveMaximum" = 100, "examples" = [95, 99, 99.9]))]
+    pub(super) percentile: Option<f64>,
+    /// For a latency: the limit.
+    pub(super) at_most: Option<DurationText>,
+    /// For a share: the floor, over everything scheduled.
+    pub(super) at_least: Option<ShareText>,
+}
+
+/// What an objective measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Metric {
+    /// Scheduled arrival to first output of any kind.
+    Ttft,
+    /// Time per output token after the first, tokens from `usage`.
+    Tpot,
+    /// Scheduled arrival to last output.
+    E2e,
+    /// Share of everything scheduled that ended properly.
+    SuccessRate,
+    /// Share of everything scheduled that ended properly within every limit of `request`.
+    Attainment,
+}
+
+/// One stability row: exactly one of `counter` and `exit_code`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StabilityRow {
+    /// The row's name in the verdict.
+    #[schemars(required)]
+    pub(super) name: Option<RowName>,
+    /// A number read before and after the load.
+    pub(super) counter: Option<CommandProbe>,
+    /// A command whose exit code must be 0, before and after the load.
+    pub(super) exit_code: Option<CommandProbe>,
+    /// The largest rise of the counter that still passes.
+    #[schemars(range(min = 0), extend("default" = 0))]
+    pub(super) max_increase: Option<f64>,
+}
+
+/// A command that answers a probe.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CommandProbe {
+    /// Program and arguments; the contract's folder is the working directory.
+    #[schemars(required, length(min = 1))]
+    pub(super) command: Option<Vec<Option<String>>>,
+    /// Longest time it may take.
+    #[schemars(extend("default" = "10s"))]
+    pub(super) timeout: Option<DurationText>,
+}
+
+/// How many full replies to keep as evidence.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Samples {
+    /// Full text of the first so many `ok` requests of each case.
+    #[schemars(range(min = 0, max = 1000), extend("default" = 5))]
+    pub(super) keep: Option<Whole>,
+}
+
+/// What follows from a verdict that is not clear.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Policy {
+    /// Whether UNKNOWN blocks.
+    #[schemars(extend("default" = "block"))]
+    pub(super) unknown: Option<UnknownPolicy>,
+}
+
+/// Whether UNKNOWN blocks.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum UnknownPolicy {
+    /// Exit code 3.
+    Block,
+    /// Exit code 0; still called UNKNOWN everywhere.
+    Warn,
+}
