@@ -294,6 +294,12 @@ fn what_is_no_yaml_or_no_contract_is_told_with_its_place() {
 }
 
 #[test]
+fn a_fault_of_the_text_is_told_once() {
+    let text = changed(BASE, "name: demo", "name: .inf");
+    assert_eq!(told(&text), ["2:7: /name: `.inf` is not a finite number; write one, or put the text in quotes"]);
+}
+
+#[test]
 fn repeated_keys_and_numbers_that_are_none_do_not_stop_the_reading() {
     let text =
         changed(BASE, "name: demo", "name: demo\nname: other\nsamples: { keep: .nan }\npolicy: { unknown: blok }");
