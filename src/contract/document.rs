@@ -16,6 +16,11 @@ const LARGEST: usize = 1 << 20;
 /// How deeply values may nest; a payload for tool calls needs about ten levels.
 const DEEPEST: usize = 64;
 
+/// The longest key, in bytes. Keys are repeated in the pointers of faults.
+const LONGEST_KEY: usize = 256;
+/// The most faults that are told without reading on.
+const MOST_FAULTS: usize = 1_000;
+
 /// A line and a column, both from 1; zeros when there is no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
@@ -136,7 +141,13 @@ pub(super) fn read(text: &str) -> Result<Document, Fault> {
 }
 
 fn syntax_fault(error: &ScanError, text: &str) -> Fault {
-    let place = Place::of(*error.marker());
+    let mut place = Place::of(*error.marker());
+    let last = text.lines().count().max(1);
+    if place.line > last {
+        // What is missing at the end is shown at the end of the last line.
+        let length = text.lines().last().map_or(0, |line| line.chars().count());
+        place = Place { line: last, column: length + 1 };
+    }
     let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
     let indentation = &line[..line.len() - line.trim_start().len()];
     let tabs = if indentation.contains('\t') { "; indent with spaces, not with tabs" } else { "" };
@@ -208,7 +219,7 @@ impl Reader {
         match resolved {
             Ok(value) => self.deliver(Node { place, shape: if tagged { Shape::Broken } else { Shape::Leaf } }, value),
             Err(message) => {
-                self.faults.push(place.fault(self.pointer(), message));
+                self.tell(place.fault(self.pointer(), message));
                 self.deliver(Node { place, shape: Shape::Broken }, Value::Null);
             }
         }
@@ -217,7 +228,13 @@ impl Reader {
     fn refuse_tag(&mut self, tagged: bool, place: Place) {
         if tagged {
             let message = "tags (`!name`) are not read in a contract; remove it, and quote the value if it is a text";
-            self.faults.push(place.fault(self.pointer(), message));
+            self.tell(place.fault(self.pointer(), message));
+        }
+    }
+
+    fn tell(&mut self, fault: Fault) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault);
         }
     }
 
@@ -257,7 +274,9 @@ impl Reader {
                 Key::None => {
                     let (next, fault) = next_key(entries, &node, value, &pointer);
                     *key = next;
-                    self.faults.extend(fault);
+                    if let Some(fault) = fault {
+                        self.tell(fault);
+                    }
                 }
             },
         }
@@ -281,6 +300,10 @@ fn next_key(entries: &BTreeMap<String, Entry>, node: &Node, value: Value, pointe
         let known = matches!(node.shape, Shape::Broken);
         return (Key::Refused, (!known).then(|| place.fault(pointer, message)));
     };
+    if text.len() > LONGEST_KEY {
+        let message = format!("a key is longer than {LONGEST_KEY} bytes; shorten it");
+        return (Key::Refused, Some(place.fault(pointer, message)));
+    }
     if text == "<<" {
         let message = "merge keys (`<<`) are not read in a contract; write the keys out";
         return (Key::Refused, Some(place.fault(pointer, message)));

@@ -39,7 +39,7 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Value) -> Vec<Refusa
     let place = Place { error, part: part_of(error, schema), pointer: &pointer };
     let message = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            return unexpected.iter().map(|key| place.unknown_key(key)).collect();
+            return unexpected.iter().take(super::MOST_FINDINGS).map(|key| place.unknown_key(key)).collect();
         }
         ValidationErrorKind::Required { property } => {
             let message = place.missing_key(property.as_str().unwrap_or_default());

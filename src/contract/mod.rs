@@ -25,10 +25,10 @@ pub use model::*;
 pub use schema::schema;
 
 use crate::units::Digest;
-use document::{Document, Node};
+use document::{Document, Node, Place};
 use explain::{Refusal, Refused};
 
-/// The most findings of the schema that are looked at; who has more reads the first ones first.
+/// The most findings of the schema that are told; with so many nothing else is looked at.
 const MOST_FINDINGS: usize = 1_000;
 
 /// A contract that was read from text.
@@ -50,10 +50,8 @@ pub fn parse(text: &str, folder: &Path) -> Result<Loaded, Vec<Fault>> {
     let Document { value, places, mut faults } = document::read(text).map_err(|fault| vec![fault])?;
     let (contract, found) = understand(&value, &places, folder);
     faults.extend(found);
-    match contract {
-        Some(contract) if faults.is_empty() => Ok(Loaded { contract, value, digest: Digest::of(text.as_bytes()) }),
-        _ => Err(faults),
-    }
+    let contract = decide(contract, faults)?;
+    Ok(Loaded { contract, value, digest: Digest::of(text.as_bytes()) })
 }
 
 /// Reads a contract that is kept as JSON, in `result.json`. Its faults have no line and column.
@@ -61,13 +59,20 @@ pub fn parse(text: &str, folder: &Path) -> Result<Loaded, Vec<Fault>> {
 /// # Errors
 /// Every fault of form and meaning.
 pub fn from_value(value: &Value, folder: &Path) -> Result<Contract, Vec<Fault>> {
-    match understand(value, &Node::default(), folder) {
-        (Some(contract), faults) if faults.is_empty() => Ok(contract),
-        (_, faults) => Err(faults),
+    let (contract, faults) = understand(value, &Node::default(), folder);
+    decide(contract, faults)
+}
+
+fn decide(contract: Option<Contract>, faults: Vec<Fault>) -> Result<Contract, Vec<Fault>> {
+    match contract {
+        Some(contract) if faults.is_empty() => Ok(contract),
+        // Every place that gives no value tells a fault; should one forget, the contract is refused all the same.
+        None if faults.is_empty() => Err(vec![Place::default().fault("", "something required is missing")]),
+        _ => Err(faults),
     }
 }
 
-/// The contract and every fault. Without a contract there is at least one fault.
+/// The contract, as far as it could be understood, and every fault that the reading of its text did not tell.
 fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>, Vec<Fault>) {
     let refusals = match refusals(value) {
         Ok(refusals) => refusals,
@@ -78,7 +83,8 @@ fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>,
     let mut told = Vec::new();
     for Refusal { pointer, message, refused: what } in refusals {
         take_out(&mut rest, &pointer, what);
-        let place = if what == Refused::Key { places.key_place(&pointer) } else { places.place(&pointer) };
+        let at_key = what == Refused::Key || value.pointer(&pointer).is_some_and(Value::is_null);
+        let place = if at_key { places.key_place(&pointer) } else { places.place(&pointer) };
         if !places.is_broken(&pointer) {
             told.push((what, place.fault(pointer.as_str(), message)));
         }
@@ -86,7 +92,7 @@ fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>,
             refused.insert(pointer);
         }
     }
-    if refused.contains("") {
+    if refused.contains("") || told.len() >= MOST_FINDINGS {
         return (None, told.into_iter().map(|(_, fault)| fault).collect());
     }
     let written: raw::Contract = match serde_json::from_value(rest) {
@@ -101,9 +107,6 @@ fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>,
     let misplaced: BTreeSet<String> = faults.iter().map(|fault| fault.pointer.clone()).collect();
     told.retain(|(what, fault)| *what != Refused::Value || !misplaced.contains(&fault.pointer));
     faults.extend(told.into_iter().map(|(_, fault)| fault));
-    if contract.is_none() && faults.is_empty() {
-        faults.push(places.place("").fault("", "something required is missing; compare with `goodput schema`"));
-    }
     (contract, faults)
 }
 
@@ -111,8 +114,8 @@ fn refusals(value: &Value) -> Result<Vec<Refusal>, String> {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema)
         .map_err(|error| format!("internal: the schema of contracts does not compile: {error}"))?;
-    let findings = validator.iter_errors(value).take(MOST_FINDINGS);
-    Ok(findings.flat_map(|finding| explain::explain(&finding, &schema)).collect())
+    let findings = validator.iter_errors(value);
+    Ok(findings.flat_map(|finding| explain::explain(&finding, &schema)).take(MOST_FINDINGS).collect())
 }
 
 /// Takes a refused part out, so that the rest can be read. Items of a list keep their index.
