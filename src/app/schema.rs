@@ -6,12 +6,12 @@ use super::gate::print;
 use crate::{contract, record, report, simulate};
 
 pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
-    let schema = match arguments.kind {
-        SchemaKind::Contract => contract::schema(),
-        SchemaKind::Result => record::result_schema().into(),
-        SchemaKind::Request => record::request_schema().into(),
-        SchemaKind::Profile => simulate::profile_schema().into(),
+    let text = match arguments.kind {
+        SchemaKind::Contract => report::json(&contract::schema()),
+        SchemaKind::Result => report::json(&record::result_schema()),
+        SchemaKind::Request => report::json(&record::request_schema()),
+        SchemaKind::Profile => report::json(&simulate::profile_schema()),
     };
-    print(&report::json(&schema));
+    print(&text);
     Ok(Exit::Pass)
 }
