@@ -77,10 +77,58 @@ impl Shared {
     }
 }
 
+/// An HTTP/1 connection between two requests.
+struct Resting {
+    connection: Http1,
+    since_ns: u64,
+}
+
+/// Connections between two requests, the one used last at the end.
+///
+/// Some servers promise to keep a connection and close it right after the reply. A request that is written while that
+/// close is under way is lost, and the loss would be held against the server though no user would see it. Nothing is
+/// retried here, so the pool looks first: until a connection has been seen open some time after its reply, every reply's
+/// connection has to rest before it is used again, and where none is fit a new one is opened.
+#[derive(Default)]
+struct Idle {
+    resting: Vec<Resting>,
+    server_keeps_open: bool,
+}
+
+/// How long after its reply a connection that is still open shows that the server keeps its word.
+const PROOF_NS: u64 = 50_000_000;
+
+/// Common servers close idle connections after two seconds or more; one that is older is not used again.
+const LONGEST_REST_NS: u64 = 1_500_000_000;
+
+impl Idle {
+    fn take(&mut self, now_ns: u64) -> Option<Http1> {
+        let rested = |resting: &Resting| now_ns.saturating_sub(resting.since_ns);
+        self.resting.retain(|resting| rested(resting) < LONGEST_REST_NS);
+        let mut index = self.resting.len();
+        while index > 0 {
+            index -= 1;
+            let rest_ns = rested(&self.resting[index]);
+            if !self.server_keeps_open && rest_ns < PROOF_NS {
+                continue;
+            }
+            let mut connection = self.resting.remove(index).connection;
+            let alive = connection.is_alive();
+            if !alive || rest_ns >= PROOF_NS {
+                self.server_keeps_open = alive;
+            }
+            if alive {
+                return Some(connection);
+            }
+        }
+        None
+    }
+}
+
 /// The open connections of a run towards one target.
 pub struct Pool {
     clock: Clock,
-    idle: Mutex<Vec<Http1>>,
+    idle: Mutex<Idle>,
     shared: Mutex<Vec<Shared>>,
     open: Arc<OpenCount>,
 }
@@ -104,17 +152,14 @@ impl Pool {
 
     /// Closes every idle connection.
     pub fn clear(&self) {
-        lock(&self.idle).clear();
+        lock(&self.idle).resting.clear();
         lock(&self.shared).clear();
     }
 
     /// A connection that is open already and free: the one used last, for it is the least likely to have been closed.
     pub(super) fn take(&self) -> Option<Connection> {
-        loop {
-            let Some(mut connection) = lock(&self.idle).pop() else { break };
-            if connection.is_alive() {
-                return Some(Connection::Http1(connection));
-            }
+        if let Some(connection) = lock(&self.idle).take(self.clock.now_ns()) {
+            return Some(Connection::Http1(connection));
         }
         let mut shared = lock(&self.shared);
         shared.retain(|connection| !connection.sender.is_closed());
@@ -151,7 +196,7 @@ impl Pool {
     /// Keeps a connection whose reply was read to its end.
     pub(super) fn give_back(&self, mut connection: Http1) {
         if connection.is_alive() && connection.sender.is_ready() {
-            lock(&self.idle).push(connection);
+            lock(&self.idle).resting.push(Resting { connection, since_ns: self.clock.now_ns() });
         }
     }
 }
