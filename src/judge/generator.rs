@@ -26,7 +26,7 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
         (Status::Pass, Reason::Held, repeated(step))
     };
     Some(Check {
-        limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("dispatch lag p99 ≤ {}", format_nanos(limit))),
+        limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("lag p99 ≤ {}", format_nanos(limit))),
         observed: Some(observed(&trial.health)),
         samples: Some(trial.health.due),
         trials: u32::try_from(step.trials.len()).ok(),
@@ -36,13 +36,13 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
 }
 
 fn observed(health: &HealthRecord) -> String {
-    let lag = match (health.dispatch_lag_limit_ns, health.dispatch_lag, health.runtime_lag) {
-        (Some(_), Some(lag), _) => lag.p99_ns.map(|p99| format!("dispatch lag p99 {}", format_nanos(p99))),
-        (None, _, Some(lag)) => lag.p99_ns.map(|p99| format!("runtime lag p99 {}", format_nanos(p99))),
-        _ => None,
-    };
-    let sent = format!("sent {} of {}", health.sent, health.due);
-    lag.map_or(sent.clone(), |lag| format!("{lag}, {sent}"))
+    // What is late differs: the dispatch where there is a schedule, the runtime where there is none.
+    let lag = if health.dispatch_lag_limit_ns.is_some() { health.dispatch_lag } else { health.runtime_lag };
+    let sent = format!("{} of {} sent", health.sent, health.due);
+    match lag.and_then(|lag| lag.p99_ns) {
+        Some(p99) => format!("lag p99 {}, {sent}", format_nanos(p99)),
+        None => sent,
+    }
 }
 
 /// Says that void trials were repeated.

@@ -216,9 +216,9 @@ pub struct StepRecord {
     pub attainment: Option<Share>,
     /// Requests that ended `ok` / all scheduled requests of the window.
     pub success_rate: Option<Share>,
-    /// Prompt tokens per second of the window.
+    /// Prompt tokens per second, of the replies that ended in the window's time; `null` when one of them has no count.
     pub input_tokens_per_second: Option<f64>,
-    /// Completion tokens per second of the window.
+    /// Completion tokens per second, of the same replies.
     pub output_tokens_per_second: Option<f64>,
     /// Quantiles by metric: `ttft`, `tpot`, `e2e`, `inter_chunk`, `send_lag`.
     pub metrics: BTreeMap<String, Quantiles>,

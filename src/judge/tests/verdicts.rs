@@ -19,7 +19,7 @@ const TTFT: &str = "ttft_p99 PASS held | 312 ms | -";
 const SUCCESS: &str = "success_rate PASS held | 100% | none of 1000: at most 0.3% at 95%";
 const RESTARTS: &str = "restarts PASS held | 0 → 0 (+0) | -";
 const HEALTH: &str = "health PASS held | exit code 0 → 0 | -";
-const GENERATOR: &str = "load_generator PASS held | dispatch lag p99 120 µs, sent 1000 of 1000 | -";
+const GENERATOR: &str = "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | -";
 const COMPLETE: &str = "completeness PASS held | measured 4 of 4 | -";
 
 /// The whole expected verdict: the rows of a clean run, with some replaced. A replacement stands for the row of its first
@@ -112,7 +112,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         &[
             "ttft_p99 UNKNOWN generator_saturated | 312 ms | late; slow",
             "success_rate UNKNOWN generator_saturated | 100% | late; slow",
-            "load_generator UNKNOWN generator_saturated | dispatch lag p99 120 µs, sent 1000 of 1000 | late; slow",
+            "load_generator UNKNOWN generator_saturated | lag p99 120 µs, 1000 of 1000 sent | late; slow",
             "completeness UNKNOWN generator_saturated | measured 3 of 4 | not measured: 4/s",
         ],
     );
@@ -124,7 +124,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
             r.steps[0].trials.insert(0, void);
         },
         "PASS",
-        &["load_generator PASS held | dispatch lag p99 120 µs, sent 1000 of 1000 | \
+        &["load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | \
            judged on a repeated trial, because before late"],
     );
     check(

@@ -1,4 +1,4 @@
-//! What is kept of each request while a trial runs: some 80 bytes, so that a million fit easily.
+//! What is kept of each request while a trial runs: some 120 bytes, so that a million fit easily.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,22 @@ use crate::schedule::Segment;
 pub struct TrialAccumulator {
     /// Scheduled and finished instants of the requests of all segments, for the number in flight.
     pub(super) flights: Vec<(u64, u64)>,
-    /// When the requests that ended `ok` finished, of all segments, for the completed throughput.
-    pub(super) completions: Vec<u64>,
+    /// The replies that ended `ok`, of all segments, for the completed throughput.
+    pub(super) completions: Vec<Completion>,
     /// The requests of the window.
     pub(super) window: Vec<WindowRow>,
     /// Counts over the window.
     pub(super) tally: Tally,
     /// Gaps between the chunks of the window's `ok` replies.
     pub(super) gaps: GapHistogram,
+}
+
+/// A reply that ended `ok`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Completion {
+    pub(super) at_ns: u64,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
 }
 
 /// Plain counts over the window's requests.
@@ -93,8 +101,9 @@ impl TrialAccumulator {
         let finished = record.finished_ns.unwrap_or(u64::MAX);
         self.flights.push((record.scheduled_ns, finished));
         let ok = record.outcome == Outcome::Ok;
-        if ok && record.finished_ns.is_some() {
-            self.completions.push(finished);
+        if let (true, Some(at_ns)) = (ok, record.finished_ns) {
+            let (input_tokens, output_tokens) = (record.input_tokens, record.output_tokens);
+            self.completions.push(Completion { at_ns, input_tokens, output_tokens });
         }
         if record.segment != Segment::Window {
             return;
@@ -254,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_takes_at_most_a_hundred_bytes() {
-        assert!(size_of::<WindowRow>() + size_of::<(u64, u64)>() + size_of::<u64>() <= 100);
+    fn a_request_takes_at_most_128_bytes() {
+        assert!(size_of::<WindowRow>() + size_of::<(u64, u64)>() + size_of::<Completion>() <= 128);
     }
 }

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use accumulator::Completion;
 pub use accumulator::TrialAccumulator;
 use gaps::GapHistogram;
 use quantiles::{evidence, latency_quantiles, quantiles};
@@ -156,19 +157,25 @@ impl Totals {
         let each = |count: &dyn Fn(&TrialRecord, &TrialAccumulator) -> u64| {
             pool.iter().map(|(trial, accumulator)| count(trial, accumulator)).sum()
         };
+        let completed: Vec<&Completion> =
+            pool.iter().flat_map(|(trial, accumulator)| completed_in_window(load, trial, accumulator)).collect();
+        // Without a reply there is no count of tokens, not a count of none.
+        let tokens = |count: fn(&Completion) -> Option<u64>| {
+            completed.iter().map(|reply| count(reply)).sum::<Option<u64>>().filter(|_| !completed.is_empty())
+        };
         Self {
             window_s: pool.iter().map(|(trial, _)| trial.window_ns as f64 / 1e9).sum(),
             whole_windows: !pool.is_empty() && pool.iter().all(|(trial, _)| trial.complete),
             scheduled: each(&|trial, _| trial.window.scheduled),
             sent: each(&|_, accumulator| accumulator.window.iter().filter_map(|row| row.send_lag()).count() as u64),
-            completed: each(&|trial, accumulator| completed_in_window(load, trial, accumulator)),
+            completed: completed.len() as u64,
             ok: sum(|trial| {
                 let decided = trial.window.decided == trial.window.scheduled;
                 decided.then(|| trial.window.outcomes.get(&Outcome::Ok).copied().unwrap_or(0))
             }),
             good: sum(|trial| trial.window.good),
-            input_tokens: sum(|trial| trial.window.input_tokens),
-            output_tokens: sum(|trial| trial.window.output_tokens),
+            input_tokens: tokens(|reply| reply.input_tokens),
+            output_tokens: tokens(|reply| reply.output_tokens),
         }
     }
 
@@ -181,17 +188,20 @@ impl Totals {
     }
 }
 
-/// Requests of any segment that ended `ok` while the window lasted, so that a server that falls behind its load shows it.
-fn completed_in_window(load: Load, trial: &TrialRecord, accumulator: &TrialAccumulator) -> u64 {
+/// Replies to requests of any segment that ended `ok` while the window lasted, so that a server that falls behind its load
+/// shows it.
+fn completed_in_window<'a>(
+    load: Load,
+    trial: &TrialRecord,
+    accumulator: &'a TrialAccumulator,
+) -> impl Iterator<Item = &'a Completion> + use<'a> {
     // A closed loop's window begins, as far as the requests can tell, when the first client became free in it.
     let start = match (load.rate(), trial.planned) {
         (Some(rate), Some(planned)) => Some(segment_nanos(planned.warm_up, rate)),
         _ => accumulator.window.iter().map(|row| row.scheduled_ns).min(),
     };
-    start.map_or(0, |start| {
-        let window = start..start.saturating_add(trial.window_ns);
-        accumulator.completions.iter().filter(|at| window.contains(at)).count() as u64
-    })
+    let window = start.map_or(0..0, |start| start..start.saturating_add(trial.window_ns));
+    accumulator.completions.iter().filter(move |reply| window.contains(&reply.at_ns))
 }
 
 fn metrics(pool: &[&(TrialRecord, TrialAccumulator)]) -> BTreeMap<String, Quantiles> {

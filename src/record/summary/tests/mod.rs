@@ -133,6 +133,19 @@ fn failures_are_infinite_and_everything_scheduled_is_in_the_denominator() {
 }
 
 #[test]
+fn a_server_that_falls_behind_shows_its_own_throughput_and_not_the_offered_one() {
+    let mut records = steady(10);
+    for record in records.iter_mut().skip(5) {
+        // Scheduled in the window, done after its end.
+        record.finished_ns = Some(60_000_000_000);
+        record.last_output_ns = record.finished_ns;
+    }
+    let (_, step) = summarise(&open_facts(10), records);
+    assert_eq!((step.offered, step.completed), (Some(10.0), Some(5.0)));
+    assert_eq!((step.input_tokens_per_second, step.output_tokens_per_second), (Some(35.0), Some(20.0)));
+}
+
+#[test]
 fn missing_token_counts_stay_missing() {
     let mut records = steady(4);
     records[0].output_tokens = None;
