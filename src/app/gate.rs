@@ -1,6 +1,6 @@
 //! `goodput gate`: the main job.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 
 use tokio::runtime::Runtime;
 
@@ -9,6 +9,7 @@ use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::prepare::read_contract;
 use super::run::Run;
+use crate::drive::raise_priority;
 use crate::record::{RunFolder, RunResult, Stop};
 use crate::report;
 
@@ -31,6 +32,7 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(raise_priority)
         .build()
         .map_err(|error| Failure::internal(format!("failed to start: {error}")))
 }
@@ -65,12 +67,8 @@ pub(super) fn report_as(result: &RunResult, format: OutputFormat) -> String {
 pub(super) fn width() -> usize {
     const DEFAULT: usize = 100;
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let measured = || stdout().is_terminal().then(terminal_columns).flatten();
+    let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     columns.or_else(measured).unwrap_or(DEFAULT).clamp(60, 200)
-}
-
-fn terminal_columns() -> Option<usize> {
-    comfy_table::Table::new().width().map(usize::from)
 }
 
 /// Whether standard output is a terminal that wants colours (`NO_COLOR`, `CLICOLOR_FORCE` and `TERM` are honoured).

@@ -17,7 +17,7 @@ mod trial;
 
 pub use clock::Clock;
 pub use exchange::{Exchange, Order, exchange};
-pub use health::open_file_limit;
+pub use health::{open_file_limit, raise_priority};
 pub use pool::Pool;
 pub use secrets::Secrets;
 pub use target::{Target, TargetError};

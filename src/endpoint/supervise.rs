@@ -44,6 +44,8 @@ pub struct SuperviseArguments {
 /// command ended by itself but left processes behind. Signals that end a terminal's jobs do not end the supervisor: it
 /// outlives the run that started it, as briefly as the group allows.
 pub fn supervise(arguments: &SuperviseArguments) -> i32 {
+    // The run that started us may go before others; the endpoint under test must not.
+    let _ = rustix::process::setpriority_process(None, 0);
     let outcome = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -227,7 +227,7 @@ fn spaced(columns: &[Column], width: usize) -> (Table, usize) {
 /// The table of these columns, with every row held to one line.
 fn build(columns: &[Column], gap: usize) -> Table {
     let mut table = Table::new();
-    table.force_no_tty().load_style(RULED).set_truncation_indicator("…");
+    table.load_style(RULED).set_truncation_indicator("…");
     table.set_header(header(columns));
     for index in 0..columns.first().map_or(0, |c| c.cells.len()) {
         let cells = columns.iter().map(|column| {
@@ -274,7 +274,7 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
 /// Breaks an escaped text into lines of at most `width` columns.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut table = Table::new();
-    table.force_no_tty().load_style(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(u16::try_from(width).unwrap_or(u16::MAX));
     table.add_row([text]);
     for column in table.column_iter_mut() {
