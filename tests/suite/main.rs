@@ -1,5 +1,10 @@
-//! The tests that go through the real binary.
+//! The tests that go through the real binary, and those of the driver over real sockets.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
+#[path = "../support/client.rs"]
+mod client;
 mod endpoint;
 mod real;
+#[path = "../support/server.rs"]
+mod server;
+mod wire;
