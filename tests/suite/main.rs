@@ -4,7 +4,9 @@
 #[path = "../support/client.rs"]
 mod client;
 mod endpoint;
+mod limits;
 mod real;
 #[path = "../support/server.rs"]
 mod server;
+mod transport;
 mod wire;
