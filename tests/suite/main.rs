@@ -4,6 +4,7 @@
 #[path = "../support/client.rs"]
 mod client;
 mod endpoint;
+mod http2;
 mod limits;
 mod real;
 #[path = "../support/server.rs"]
