@@ -9,5 +9,6 @@ mod limits;
 mod real;
 #[path = "../support/server.rs"]
 mod server;
+mod tls;
 mod transport;
 mod wire;
