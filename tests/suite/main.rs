@@ -4,6 +4,8 @@
 #[path = "../support/client.rs"]
 mod client;
 mod endpoint;
+#[path = "../support/gate.rs"]
+mod gate;
 mod http2;
 mod limits;
 mod real;
@@ -11,4 +13,5 @@ mod real;
 mod server;
 mod tls;
 mod transport;
+mod truth;
 mod wire;
