@@ -106,6 +106,14 @@ impl Interruption {
             Self::Cancelled => ReplyEnd::Cancelled,
         }
     }
+
+    /// The same for a reply that may have been decided: then its outcome stands, and only its transport did not end.
+    fn end_of(&self, decided_ns: Option<u64>) -> ReplyEnd {
+        match decided_ns {
+            Some(_) => ReplyEnd::Broken("the reply did not end after its end signal".to_owned()),
+            None => self.end(),
+        }
+    }
 }
 
 /// Sends one request and reads its reply. It never fails: whatever happens is an outcome.
@@ -196,18 +204,25 @@ impl Watch {
         self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns)));
     }
 
+    /// The limit that has passed at an instant. A server that never pauses leaves no other moment to look.
+    fn passed(&self, at_ns: u64) -> Option<Interruption> {
+        if at_ns >= self.total_ns {
+            Some(Interruption::Total)
+        } else if at_ns >= self.last_message_ns.saturating_add(self.idle_ns) {
+            Some(Interruption::Idle)
+        } else {
+            None
+        }
+    }
+
     /// Looks whether a limit has passed. The alarm is set once and moved on only when it rings, so that a message costs
     /// no timer.
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
         while self.alarm.as_mut().poll(cx).is_ready() {
-            let now = self.clock.now_ns();
+            if let Some(interruption) = self.passed(self.clock.now_ns()) {
+                return Poll::Ready(interruption);
+            }
             let idle_end = self.last_message_ns.saturating_add(self.idle_ns);
-            if now >= self.total_ns {
-                return Poll::Ready(Interruption::Total);
-            }
-            if now >= idle_end {
-                return Poll::Ready(Interruption::Idle);
-            }
             self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns.min(idle_end))));
         }
         Poll::Pending
@@ -328,16 +343,16 @@ impl Call {
                         decided_ns = Some(at_ns);
                         watch.decided();
                     }
+                    if let Some(interruption) = watch.passed(at_ns) {
+                        break interruption.end_of(decided_ns);
+                    }
                 }
                 Ok(Some(Err(error))) => break ReplyEnd::Broken(whole_message(&error)),
                 Ok(None) => {
                     self.read_to_end = true;
                     break ReplyEnd::Complete;
                 }
-                Err(_) if decided_ns.is_some() => {
-                    break ReplyEnd::Broken("the reply did not end after its end signal".to_owned());
-                }
-                Err(interruption) => break interruption.end(),
+                Err(interruption) => break interruption.end_of(decided_ns),
             }
         };
         let ended_ns = match &end {

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -61,9 +61,11 @@ pub(super) enum Connection {
 struct Shared {
     sender: http2::SendRequest<Full<Bytes>>,
     streams: Arc<AtomicUsize>,
-    /// What the server allows at once.
-    limit: Arc<AtomicUsize>,
+    /// Knows what the server allows at once, which may change at any time; `None` once it is over.
+    connection: Arc<Mutex<Option<Http2Connection>>>,
 }
+
+type Http2Connection = http2::Connection<TokioIo<Wire>, Full<Bytes>, TokioExecutor>;
 
 impl Shared {
     fn place(&self) -> Http2 {
@@ -73,7 +75,8 @@ impl Shared {
 
     /// The server's own limit on streams must not become a queue of ours.
     fn has_room(&self) -> bool {
-        self.sender.is_ready() && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
+        let allowed = lock(&self.connection).as_ref().map_or(0, Http2Connection::current_max_send_streams);
+        self.sender.is_ready() && self.streams.load(Ordering::Relaxed) < allowed
     }
 }
 
@@ -173,16 +176,12 @@ impl Pool {
             |error: hyper::Error| ConnectFailure { outcome: Outcome::ConnectError, error: format!("no HTTP: {error}") };
         if wire.negotiated_http2() || target.http == HttpVersion::Http2 {
             let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder.timer(TokioTimer::new());
-            let (sender, mut connection) = builder.handshake(TokioIo::new(wire)).await.map_err(failed)?;
-            let limit = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-            let shared = Shared { sender, streams: Arc::default(), limit: Arc::clone(&limit) };
-            // Its end shows in the sender; the error itself reaches the requests that it breaks.
-            tokio::spawn(std::future::poll_fn(move |cx| {
-                let polled = Pin::new(&mut connection).poll(cx).map(drop);
-                limit.store(connection.current_max_send_streams(), Ordering::Relaxed);
-                polled
-            }));
+            // Until the server has said how many streams it allows, one is sure to go out and the next might queue.
+            builder.timer(TokioTimer::new()).initial_max_send_streams(1);
+            let (sender, connection) = builder.handshake(TokioIo::new(wire)).await.map_err(failed)?;
+            let connection = Arc::new(Mutex::new(Some(connection)));
+            let shared = Shared { sender, streams: Arc::default(), connection: Arc::clone(&connection) };
+            tokio::spawn(std::future::poll_fn(move |cx| drive_shared(&connection, cx)));
             let place = shared.place();
             lock(&self.shared).push(shared);
             return Ok(Connection::Http2(place));
@@ -199,6 +198,18 @@ impl Pool {
             lock(&self.idle).resting.push(Resting { connection, since_ns: self.clock.now_ns() });
         }
     }
+}
+
+/// Moves the bytes of a shared connection until it is over. Its end shows in the sender as soon as it is dropped; the error
+/// itself reaches the requests that it breaks.
+fn drive_shared(connection: &Mutex<Option<Http2Connection>>, cx: &mut Context<'_>) -> Poll<()> {
+    let mut connection = lock(connection);
+    let over = connection.as_mut().is_none_or(|open| Pin::new(open).poll(cx).is_ready());
+    if !over {
+        return Poll::Pending;
+    }
+    *connection = None;
+    Poll::Ready(())
 }
 
 /// A panic while holding the lock leaves a list of connections, which is as good as before.

@@ -155,6 +155,8 @@ pub async fn run_trial<S: RecordSink>(
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
+    // Every trial begins without connections, as the first did; and whatever comes next needs files of its own.
+    lane.pool.clear();
     beat_end.cancel();
     let interrupted = cancel.is_cancelled();
     cancel.cancel();

@@ -174,7 +174,8 @@ impl ReplyState {
             first_output_kind: outputs.first.map(|(_, kind)| kind),
             first_answer_ns: outputs.first_answer.map(|stamp| stamp.at_ns),
             last_output_ns: outputs.last.map(|stamp| stamp.at_ns),
-            finished_ns: at_ns,
+            // A decided reply is read on for a while, and output that still comes is no later than the end.
+            finished_ns: outputs.last.map_or(at_ns, |stamp| stamp.at_ns.max(at_ns)),
             output_chunks: outputs.chunks,
             chunk_gaps_ns: outputs.gaps_ns,
             output_writes: outputs.writes,
