@@ -348,8 +348,8 @@ fn endpoint_faults() {
             ),
             (
                 "protocol: openai-chat",
-                "protocol: anthropic-messages",
-                "5:13: /endpoint/protocol: the protocol `anthropic-messages` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions",
+                "protocol: openai-realtime",
+                "5:13: /endpoint/protocol: the protocol `openai-realtime` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama",
             ),
             (
                 "model: m\n",
@@ -757,7 +757,7 @@ fn the_quickstart_is_a_contract() {
     let contract = read(&text);
     let cases = std::fs::read_to_string(folder.join("cases.json")).expect("the cases");
     let cases = crate::workload::parse_cases(&cases).expect("cases");
-    let template = contract.workload.template(contract.endpoint.protocol, &cases);
+    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &cases);
     crate::workload::Workload::build(&cases, &template, &contract.endpoint.model, 1)
         .expect("every case fills the payload");
     let Traffic::Open { loads, counts, .. } = contract.traffic else { panic!("an open loop") };
