@@ -11,6 +11,8 @@ mod body;
 mod corpus_tests;
 mod decode;
 mod dialect;
+#[cfg(test)]
+mod dialect_tests;
 mod failure;
 mod finish;
 mod lenient;
