@@ -440,6 +440,29 @@ fn secrets_in_commands_are_refused() {
 }
 
 #[test]
+fn every_protocol_is_accepted_by_both_its_names() {
+    use crate::observe::Protocol;
+    for protocol in Protocol::ALL {
+        for name in [protocol.name(), protocol.adapter()] {
+            let contract = read(&changed(BASE, "openai-chat", name));
+            assert_eq!(contract.endpoint.protocol, protocol);
+        }
+    }
+    let plain = changed(&changed(BASE, "openai-chat", "ollama"), "v1/chat/completions", "api/generate");
+    let contract = read(&plain);
+    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &[]);
+    assert_eq!(template, serde_json::json!({ "model": "$model", "prompt": "$prompt", "stream": true }));
+    check(
+        &changed(BASE, "openai-chat", "anthropic-messages"),
+        &[(
+            ", max_tokens: 4",
+            "",
+            "8:11: /workload/cases/0: the case `a` has no field `max_tokens`; add it to the case, or write `$$max_tokens` for the plain text",
+        )],
+    );
+}
+
+#[test]
 fn workload_faults() {
     let cases = "[{ id: a, prompt: hi, max_tokens: 4 }]";
     check(
