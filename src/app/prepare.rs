@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
-use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, WorkloadSource, parse};
+use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, parse};
 use crate::observe::Protocol;
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
 use crate::units::Load;
@@ -36,12 +36,14 @@ pub(super) fn read_contract(path: &Path) -> Result<Source, Failure> {
 }
 
 /// Reads the cases and fills the payload with each.
-pub(super) fn build_workload(source: &WorkloadSource, protocol: Protocol, model: &str) -> Result<Workload, Failure> {
+pub(super) fn build_workload(contract: &Contract) -> Result<Workload, Failure> {
+    let (source, endpoint) = (&contract.workload, &contract.endpoint);
     let cases = match &source.cases {
         CaseSource::Inline(cases) => cases.clone(),
         CaseSource::File(path) => read_cases(path)?,
     };
-    fill(&cases, source.template(protocol, &cases), protocol, model, source.seed)
+    let template = source.template(endpoint.protocol, endpoint.url.path(), &cases);
+    fill(&cases, template, endpoint.protocol, &endpoint.model, source.seed)
 }
 
 /// Fills a payload template with every case, asking for token counts where the dialect can.

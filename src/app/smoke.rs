@@ -47,6 +47,8 @@ struct Smoked {
     record: RequestRecord,
     text: String,
     reasoning: String,
+    #[serde(skip)]
+    looks_like: Option<Protocol>,
 }
 
 /// The file of `--output`.
@@ -84,7 +86,7 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)))?;
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
-    let workload = build_workload(&contract.workload, contract.endpoint.protocol, &contract.endpoint.model)?;
+    let workload = build_workload(&contract)?;
     let by_objective =
         |objective: &Objective| matches!(objective, Objective::Latency { metric, .. } if metric.needs_usage());
     let needs_usage = contract.slo.request.set().any(|(metric, _)| LatencyMetric::needs_usage(metric))
@@ -128,7 +130,8 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
     }
     let template = match &arguments.payload_template {
         Some(path) => read_template(path)?,
-        None => protocol.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
+        None => protocol
+            .default_payload(endpoint.url.path(), |field| cases.iter().any(|case| case.fields.contains_key(field))),
     };
     Ok(Subject {
         workload: fill(&cases, template, protocol, &arguments.model, 0)?,
@@ -272,9 +275,10 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
     let texts = exchange.trace.texts.take().unwrap_or_default();
     let mask = |text: &str| lane.target.secrets().mask(text).into_owned();
     let (text, reasoning) = (mask(&texts.text), mask(&texts.reasoning));
+    let looks_like = exchange.trace.looks_like;
     let mut record = exchange.into_record(0, 0, arrival, Segment::Window, &case.id, due_ns);
     grade(&lane.limits, &mut record);
-    Smoked { record, text, reasoning }
+    Smoked { record, text, reasoning, looks_like }
 }
 
 fn shown(smoked: &Smoked) -> SmokeRequest {
@@ -294,6 +298,7 @@ fn shown(smoked: &Smoked) -> SmokeRequest {
         finish_reason: record.finish_reason.clone(),
         text: Some(smoked.text.clone()).filter(|text| !text.is_empty()),
         warnings: record.warnings.clone(),
+        looks_like: smoked.looks_like.map(|protocol| protocol.name().to_owned()),
     }
 }
 
@@ -303,7 +308,16 @@ fn conclude(report: &mut SmokeReport, needs_usage: bool) {
     for request in &report.requests {
         let status = request.status.map(|status| format!(" {status}")).unwrap_or_default();
         let error = request.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let said = format!("case `{}` ended with {}{status}{error}", request.case, request.outcome.name());
+        let hint = request
+            .looks_like
+            .as_ref()
+            .map(|name| format!("; the reply looks like `{name}`: set the protocol to that"));
+        let said = format!(
+            "case `{}` ended with {}{status}{error}{}",
+            request.case,
+            request.outcome.name(),
+            hint.unwrap_or_default()
+        );
         match request.outcome {
             Outcome::Ok => {}
             // Nobody was there to prove anything.

@@ -201,7 +201,8 @@ async fn first_output(
             outcome => {
                 let status = trace.status.map(|status| format!(" {status}")).unwrap_or_default();
                 let error = trace.error.map(|error| format!(": {error}")).unwrap_or_default();
-                seen = format!("a request ended with {}{status}{error}", outcome.name());
+                let hint = trace.looks_like.map(|other| format!("; the reply looks like `{}`", other.name()));
+                seen = format!("a request ended with {}{status}{error}{}", outcome.name(), hint.unwrap_or_default());
             }
         }
         if permanent || attempt + 1 == attempts {
@@ -227,7 +228,8 @@ async fn ask(lane: &Lane, attempt: u32, cancel: &CancellationToken) -> Exchange 
         body,
         request_id: format!("{}-ready-{attempt}", lane.run_id),
         scheduled_ns: lane.clock.now_ns(),
-        keep_texts: false,
+        // So that a reply in another dialect is recognised.
+        keep_texts: true,
     };
     exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await
 }

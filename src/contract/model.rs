@@ -128,10 +128,11 @@ pub struct WorkloadSource {
 
 impl WorkloadSource {
     /// The payload template: the written one, else the protocol's own with every field that a case carries. A case that
-    /// lacks a field which others have then is a fault, not a request of another shape.
-    pub fn template(&self, protocol: Protocol, cases: &[Case]) -> Value {
+    /// lacks a field which others have then is a fault, not a request of another shape. `path` is that of the endpoint's
+    /// URL.
+    pub fn template(&self, protocol: Protocol, path: &str, cases: &[Case]) -> Value {
         let has = |field: &str| cases.iter().any(|case| case.fields.contains_key(field));
-        self.payload.clone().unwrap_or_else(|| protocol.default_payload(has))
+        self.payload.clone().unwrap_or_else(|| protocol.default_payload(path, has))
     }
 }
 

@@ -348,8 +348,8 @@ fn endpoint_faults() {
             ),
             (
                 "protocol: openai-chat",
-                "protocol: anthropic-messages",
-                "5:13: /endpoint/protocol: the protocol `anthropic-messages` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions",
+                "protocol: openai-realtime",
+                "5:13: /endpoint/protocol: the protocol `openai-realtime` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama",
             ),
             (
                 "model: m\n",
@@ -437,6 +437,29 @@ fn secrets_in_commands_are_refused() {
     let rendered = rendered(&text);
     assert!(rendered.starts_with("c.yaml:7:40: /endpoint/launch/command/2: looks like a secret"), "{rendered}");
     assert!(!rendered.contains("hunter2"));
+}
+
+#[test]
+fn every_protocol_is_accepted_by_both_its_names() {
+    use crate::observe::Protocol;
+    for protocol in Protocol::ALL {
+        for name in [protocol.name(), protocol.adapter()] {
+            let contract = read(&changed(BASE, "openai-chat", name));
+            assert_eq!(contract.endpoint.protocol, protocol);
+        }
+    }
+    let plain = changed(&changed(BASE, "openai-chat", "ollama"), "v1/chat/completions", "api/generate");
+    let contract = read(&plain);
+    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &[]);
+    assert_eq!(template, serde_json::json!({ "model": "$model", "prompt": "$prompt", "stream": true }));
+    check(
+        &changed(BASE, "openai-chat", "anthropic-messages"),
+        &[(
+            ", max_tokens: 4",
+            "",
+            "8:11: /workload/cases/0: the case `a` has no field `max_tokens`; add it to the case, or write `$$max_tokens` for the plain text",
+        )],
+    );
 }
 
 #[test]
@@ -757,7 +780,7 @@ fn the_quickstart_is_a_contract() {
     let contract = read(&text);
     let cases = std::fs::read_to_string(folder.join("cases.json")).expect("the cases");
     let cases = crate::workload::parse_cases(&cases).expect("cases");
-    let template = contract.workload.template(contract.endpoint.protocol, &cases);
+    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &cases);
     crate::workload::Workload::build(&cases, &template, &contract.endpoint.model, 1)
         .expect("every case fills the payload");
     let Traffic::Open { loads, counts, .. } = contract.traffic else { panic!("an open loop") };

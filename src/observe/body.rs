@@ -1,6 +1,6 @@
 //! Bodies that are read as a whole: one JSON document, or the little that is kept of a failure.
 
-use super::sse::Stamp;
+use super::stream::Stamp;
 
 /// Collects a body up to a limit.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::*;
 use crate::schedule::Words;
 
 #[path = "../../tests/support/wire.rs"]
-mod wire;
+pub(super) mod wire;
 
 const MS: u64 = 1_000_000;
 
@@ -101,7 +101,7 @@ fn no_case_depends_on_how_its_bytes_are_cut() {
 }
 
 /// Reads `body` as one write of a complete reply.
-fn read(protocol: Protocol, content_type: &str, body: &[u8]) -> RequestTrace {
+pub(super) fn read(protocol: Protocol, content_type: &str, body: &[u8]) -> RequestTrace {
     let head = ReplyHead { status: 200, content_type: Some(content_type.to_owned()), ..ReplyHead::default() };
     let writes = vec![(10 * MS, body.to_vec())];
     Reply { protocol, head: Some(head), writes, end: (20 * MS, ReplyEnd::Complete) }.read()
@@ -274,6 +274,8 @@ fn hostile_body() -> impl Strategy<Value = Vec<u8>> {
         4 => Just(delta),
         2 => Just(stop),
         1 => Just(b"data: [DONE]\n\n".to_vec()),
+        2 => Just(b"{\"message\":{\"content\":\"x\"},\"done\":false}\n".to_vec()),
+        1 => Just(b"{\"response\":\"\",\"done\":true,\"eval_count\":1}".to_vec()),
         1 => prop::sample::select(vec![
             &b"\n"[..], b"\r", b"\r\n", b"data:", b"data: ", b"event: error\n", b"event", b":", b": c\r", b"{", b"}", b"[DONE]",
             b"\"error\":", b"\xef\xbb\xbf", b"\xff", b"\xe2\x98", b"<", b"[", b" ", b"\\ud83d", b"null", b"error: {\"a\":1}\n",
@@ -291,7 +293,7 @@ proptest! {
         lengths in prop::collection::vec(1usize..40, 1..8),
         protocol in prop::sample::select(Protocol::ALL.to_vec()),
         status in prop::sample::select(vec![200u16, 200, 200, 503]),
-        content_type in prop::sample::select(vec![None, Some("text/event-stream"), Some("application/json"), Some("text/html")]),
+        content_type in prop::sample::select(vec![None, Some("text/event-stream"), Some("application/json"), Some("application/x-ndjson"), Some("text/html")]),
         end in prop::sample::select(vec![
             ReplyEnd::Complete, ReplyEnd::Broken("reset".to_owned()), ReplyEnd::TimedOut("idle"), ReplyEnd::Cancelled,
         ]),

@@ -4,10 +4,34 @@
 /// word where there is no common one.
 pub(super) fn normalised(raw: &str) -> &str {
     const WORDS: [(&str, &[&str]); 4] = [
-        ("stop", &["stop", "eos", "eos_token", "end_turn", "end_of_turn", "stop_sequence", "stop_token", "complete"]),
-        ("length", &["length", "max_tokens", "max_output_tokens", "max_length", "model_length", "max_new_tokens"]),
+        (
+            "stop",
+            &[
+                "stop",
+                "eos",
+                "eos_token",
+                "end_turn",
+                "end_of_turn",
+                "stop_sequence",
+                "stop_token",
+                "complete",
+                "completed",
+            ],
+        ),
+        (
+            "length",
+            &[
+                "length",
+                "max_tokens",
+                "max_output_tokens",
+                "max_length",
+                "model_length",
+                "max_new_tokens",
+                "model_context_window_exceeded",
+            ],
+        ),
         ("tool_calls", &["tool_calls", "tool_call", "tool_use"]),
-        ("content_filter", &["content_filter", "content_filtered", "safety"]),
+        ("content_filter", &["content_filter", "content_filtered", "safety", "refusal"]),
     ];
     let known = WORDS.iter().find(|(_, words)| words.iter().any(|word| word.eq_ignore_ascii_case(raw)));
     known.map_or(raw, |(common, _)| common)
@@ -18,9 +42,9 @@ pub(super) fn is_failure(raw: &str) -> bool {
     ["abort", "aborted", "error"].iter().any(|word| word.eq_ignore_ascii_case(raw))
 }
 
-/// Whether a normalised reason means that the answer was cut by a limit or a filter.
+/// Whether a normalised reason means that the answer was cut by a limit or a filter, or for a reason that was not given.
 pub(super) fn is_cut(normalised: &str) -> bool {
-    matches!(normalised, "length" | "content_filter")
+    matches!(normalised, "length" | "content_filter" | "incomplete")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A reader is fed by the driver over real sockets and by tests from files alike. It never fails: everything a server can
 //! send ends in an [`Outcome`], with warnings for oddities that do not change it.
 //!
-//! Three layers that know nothing of each other's work: *framing* cuts bytes into messages (`sse`, `body`), a *dialect* says
+//! Three layers that know nothing of each other's work: *framing* cuts bytes into messages (`sse`, `ndjson`, `body`), a *dialect* says
 //! what a message holds (`dialect`, one file each), and the *state* decides what follows from it (`state`).
 
 mod body;
@@ -11,20 +11,27 @@ mod body;
 mod corpus_tests;
 mod decode;
 mod dialect;
+#[cfg(test)]
+mod dialect_tests;
 mod failure;
 mod finish;
 mod lenient;
 mod limits;
+mod looks_like;
+mod ndjson;
 mod outputs;
+mod payload;
 mod protocol;
 mod reader;
 mod retry_after;
 mod sse;
 mod state;
+mod stream;
 mod texts;
 mod trace;
 mod usage;
 
+pub use looks_like::looks_like;
 pub use protocol::Protocol;
 pub use reader::{Progress, ReplyEnd, ReplyHead, ReplyReader};
 pub use trace::{Outcome, OutputKind, ReplyTexts, RequestTrace, ToolCall, Warning};

@@ -1,7 +1,7 @@
 //! When output came: the part of a trace that the latencies are computed from.
 
 use super::limits;
-use super::sse::Stamp;
+use super::stream::Stamp;
 use super::trace::OutputKind;
 
 /// The outputs of a reply so far.

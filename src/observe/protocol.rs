@@ -1,7 +1,5 @@
 //! The dialects that can be spoken, by name.
 
-use serde_json::{Value, json};
-
 /// A dialect of requests and replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
@@ -11,11 +9,27 @@ pub enum Protocol {
     OpenaiChatJson,
     /// `POST /v1/completions`, streamed as server-sent events.
     OpenaiCompletions,
+    /// `POST /v1/responses`, streamed as server-sent events.
+    OpenaiResponses,
+    /// `POST /v1/messages`, streamed as server-sent events.
+    AnthropicMessages,
+    /// `POST /generate_stream` of text-generation-inference, streamed as server-sent events.
+    Tgi,
+    /// `POST /api/chat` or `/api/generate` of Ollama, streamed as JSON lines.
+    Ollama,
 }
 
 impl Protocol {
     /// Every dialect.
-    pub const ALL: [Self; 3] = [Self::OpenaiChat, Self::OpenaiChatJson, Self::OpenaiCompletions];
+    pub const ALL: [Self; 7] = [
+        Self::OpenaiChat,
+        Self::OpenaiChatJson,
+        Self::OpenaiCompletions,
+        Self::OpenaiResponses,
+        Self::AnthropicMessages,
+        Self::Tgi,
+        Self::Ollama,
+    ];
 
     /// The name in contracts and on the command line.
     pub fn name(self) -> &'static str {
@@ -23,6 +37,10 @@ impl Protocol {
             Self::OpenaiChat => "openai-chat",
             Self::OpenaiChatJson => "openai-chat-json",
             Self::OpenaiCompletions => "openai-completions",
+            Self::OpenaiResponses => "openai-responses",
+            Self::AnthropicMessages => "anthropic-messages",
+            Self::Tgi => "tgi",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -32,6 +50,10 @@ impl Protocol {
             Self::OpenaiChat => "openai_sse",
             Self::OpenaiChatJson => "openai_json",
             Self::OpenaiCompletions => "openai_completions_sse",
+            Self::OpenaiResponses => "openai_responses_sse",
+            Self::AnthropicMessages => "anthropic_sse",
+            Self::Tgi => "tgi_sse",
+            Self::Ollama => "ndjson_ollama",
         }
     }
 
@@ -48,33 +70,13 @@ impl Protocol {
     /// The value of the request's `Accept` header.
     pub fn accept(self) -> &'static str {
         match self {
-            Self::OpenaiChat | Self::OpenaiCompletions => "text/event-stream",
+            Self::OpenaiChat
+            | Self::OpenaiCompletions
+            | Self::OpenaiResponses
+            | Self::AnthropicMessages
+            | Self::Tgi => "text/event-stream",
             Self::OpenaiChatJson => "application/json",
-        }
-    }
-
-    /// The payload template used where a contract writes none. Fields of `has` (`messages`, `max_tokens`) are asked for
-    /// where the cases carry them.
-    pub fn default_payload(self, has: impl Fn(&str) -> bool) -> Value {
-        let mut payload = json!({ "model": "$model" });
-        if self == Self::OpenaiCompletions {
-            payload["prompt"] = json!("$prompt");
-        } else if has("messages") {
-            payload["messages"] = json!("$messages");
-        } else {
-            payload["messages"] = json!([{ "role": "user", "content": "$prompt" }]);
-        }
-        if has("max_tokens") {
-            payload["max_tokens"] = json!("$max_tokens");
-        }
-        payload["stream"] = json!(self.streams());
-        payload
-    }
-
-    /// Asks for token counts where the dialect has a way to, unless the template says otherwise itself.
-    pub fn ask_for_usage(self, payload: &mut Value) {
-        if let Some(map) = payload.as_object_mut().filter(|_| self.streams()) {
-            map.entry("stream_options").or_insert_with(|| json!({ "include_usage": true }));
+            Self::Ollama => "application/x-ndjson",
         }
     }
 }

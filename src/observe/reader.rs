@@ -2,9 +2,12 @@
 
 use super::body::WholeBody;
 use super::dialect::{self, Dialect, Framing, Message};
-use super::sse::{Event, EventStream, Stamp, TooLong};
-use super::state::{HeadFacts, ReplyState};
-use super::{Protocol, RequestTrace, Warning, decode, failure, limits, retry_after};
+use super::looks_like::{BEGINNING, looks_like};
+use super::ndjson::LineStream;
+use super::sse::EventStream;
+use super::state::{HeadFacts, ReplyState, is_success};
+use super::stream::{Event, Stamp, Stream, TooLong};
+use super::{Outcome, Protocol, RequestTrace, Warning, decode, failure, limits, retry_after};
 
 /// The head of a reply.
 #[derive(Debug, Clone, Default)]
@@ -50,10 +53,10 @@ pub enum ReplyEnd {
 enum Body {
     /// There is no head yet.
     Awaited,
-    /// Events were asked for, and nothing but blanks came.
-    Blank(EventStream),
-    /// An event stream.
-    Events(EventStream),
+    /// A stream was asked for, and nothing but blanks came.
+    Blank(Stream),
+    /// A stream.
+    Stream(Stream),
     /// A body that is read at its end.
     Whole(WholeBody, Whole),
     /// Nothing is read any more.
@@ -76,23 +79,34 @@ enum Whole {
 /// Reads one reply: head, then bytes with their time, then the end.
 #[derive(Debug)]
 pub struct ReplyReader {
+    protocol: Protocol,
     dialect: Box<dyn Dialect>,
     state: ReplyState,
     body: Body,
     /// The head names the content type that was asked for.
     type_fits: bool,
     writes: u32,
+    /// The beginning of a body and its type, where the texts are kept: what it is told by if it is another dialect's.
+    beginning: Option<Beginning>,
+}
+
+#[derive(Debug, Default)]
+struct Beginning {
+    content_type: Option<String>,
+    bytes: Vec<u8>,
 }
 
 impl ReplyReader {
     /// A reader of `protocol`; with `keep_texts` the texts are kept in the trace.
     pub fn new(protocol: Protocol, keep_texts: bool) -> Self {
         Self {
+            protocol,
             dialect: dialect::of(protocol),
             state: ReplyState::new(keep_texts),
             body: Body::Awaited,
             type_fits: true,
             writes: 0,
+            beginning: keep_texts.then(Beginning::default),
         }
     }
 
@@ -109,6 +123,9 @@ impl ReplyReader {
             self.state.protocol_error(&text);
             self.body = Body::Ignored;
         } else if self.state.head.is_success() {
+            if let Some(beginning) = &mut self.beginning {
+                beginning.content_type.clone_from(&head.content_type);
+            }
             self.body = self.begin_body(head.content_type.as_deref());
         } else {
             self.body = Body::Whole(WholeBody::new(limits::ERROR_BODY), Whole::HttpError);
@@ -119,12 +136,15 @@ impl ReplyReader {
     pub fn bytes(&mut self, at_ns: u64, bytes: &[u8]) -> Progress {
         let stamp = Stamp { write: self.writes, at_ns };
         self.writes = self.writes.saturating_add(1);
+        if let Some(Beginning { bytes: kept, .. }) = &mut self.beginning {
+            kept.extend_from_slice(&bytes[..bytes.len().min(BEGINNING.saturating_sub(kept.len()))]);
+        }
         let rest = self.settle_body(bytes);
         let messages = match &mut self.body {
             Body::Awaited | Body::Ignored => 0,
-            Body::Blank(events) | Body::Events(events) => {
-                let messages = read_events(events, rest, stamp, &mut *self.dialect, &mut self.state);
-                if let Some(limit) = events.too_long() {
+            Body::Blank(stream) | Body::Stream(stream) => {
+                let messages = read_stream(stream, rest, stamp, &mut *self.dialect, &mut self.state);
+                if let Some(limit) = stream.too_long() {
                     self.state.protocol_error(&too_long(limit));
                     self.body = Body::Ignored;
                 }
@@ -148,23 +168,29 @@ impl ReplyReader {
         let complete = end == ReplyEnd::Complete;
         match std::mem::replace(&mut self.body, Body::Ignored) {
             Body::Awaited | Body::Ignored => {}
-            Body::Blank(events) | Body::Events(events) => self.end_events(events, complete),
+            Body::Blank(stream) | Body::Stream(stream) => self.end_stream(stream, complete),
             Body::Whole(body, whole) => self.end_whole(&body, whole, complete),
         }
-        self.state.conclude(at_ns, &end)
+        let looks_like = self.beginning.and_then(|b| looks_like(b.content_type.as_deref(), &b.bytes));
+        let trace = self.state.conclude(at_ns, &end);
+        let foreign = trace.status.is_some_and(is_success) && trace.outcome != Outcome::Ok;
+        RequestTrace { looks_like: looks_like.filter(|other| foreign && *other != self.protocol), ..trace }
     }
 
     /// What a body of this type is read as, as far as the head tells.
     fn begin_body(&mut self, content_type: Option<&str>) -> Body {
-        let media_type =
-            content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media_type = media_type(content_type);
         if media_type == "text/html" {
             return Body::Whole(WholeBody::new(limits::ERROR_BODY), Whole::WebPage);
         }
         match self.dialect.framing() {
             Framing::Events => {
                 self.type_fits = media_type == "text/event-stream";
-                Body::Blank(EventStream::default())
+                Body::Blank(Stream::Events(EventStream::default()))
+            }
+            Framing::Lines => {
+                self.type_fits = LINES_TYPES.contains(&media_type.as_str());
+                Body::Blank(Stream::Lines(LineStream::default()))
             }
             Framing::Json if media_type == "text/event-stream" => {
                 self.state.protocol_error("an event stream came where one JSON body was asked for");
@@ -181,17 +207,19 @@ impl ReplyReader {
 
     /// Decides at the first byte that is no blank how the body is read on; gives back the bytes that are still to be read.
     fn settle_body<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let Body::Blank(events) = &mut self.body else { return bytes };
+        let Body::Blank(stream) = &self.body else { return bytes };
         // The bytes of a byte order mark count as blanks too; cut in two, they would not be told otherwise.
         let blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
         let Some(first) = bytes.iter().position(|byte| !blank(byte)) else { return bytes };
         let whole = match bytes[first] {
-            b'{' | b'[' => Some((Whole::InsteadOfEvents, limits::JSON_BODY)),
+            b'{' | b'[' if matches!(stream, Stream::Events(_)) => Some((Whole::InsteadOfEvents, limits::JSON_BODY)),
             b'<' => Some((Whole::WebPage, limits::ERROR_BODY)),
             _ => None,
         };
         let Some((whole, limit)) = whole else {
-            self.body = Body::Events(std::mem::take(events));
+            if let Body::Blank(stream) = std::mem::replace(&mut self.body, Body::Ignored) {
+                self.body = Body::Stream(stream);
+            }
             if !self.type_fits {
                 self.state.warn(Warning::ContentType);
             }
@@ -210,16 +238,16 @@ impl ReplyReader {
         enough || self.state.is_decided()
     }
 
-    fn end_events(&mut self, mut events: EventStream, complete: bool) {
+    fn end_stream(&mut self, mut stream: Stream, complete: bool) {
         if complete {
-            while let Some(event) = events.end() {
+            while let Some(event) = stream.end() {
                 read_event(&event, &mut *self.dialect, &mut self.state);
             }
         }
-        if events.is_open() {
+        if stream.is_open() {
             self.state.begun();
         }
-        if let Some(text) = events.foreign_text().filter(|_| complete) {
+        if let Some(text) = stream.foreign_text().filter(|_| complete) {
             let excerpt = failure::excerpt(text);
             self.state.protocol_error(&format!("the body is no event stream: {excerpt}"));
         }
@@ -264,16 +292,25 @@ impl ReplyReader {
     }
 }
 
-/// Reads all events that `bytes` complete; gives back how many.
-fn read_events(
-    events: &mut EventStream,
+/// Types under which JSON lines are sent.
+const LINES_TYPES: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// The media type of a `Content-Type`, without its parameters, in lower case; empty where there is none.
+pub(super) fn media_type(content_type: Option<&str>) -> String {
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Reads all messages that `bytes` complete; gives back how many.
+fn read_stream(
+    stream: &mut Stream,
     mut bytes: &[u8],
     stamp: Stamp,
     dialect: &mut dyn Dialect,
     state: &mut ReplyState,
 ) -> u32 {
     let mut messages = 0;
-    while let Some(event) = events.next(&mut bytes, stamp) {
+    while let Some(event) = stream.next(&mut bytes, stamp) {
         messages += 1;
         read_event(&event, dialect, state);
     }
@@ -282,7 +319,10 @@ fn read_events(
 
 fn read_event(event: &Event<'_>, dialect: &mut dyn Dialect, state: &mut ReplyState) {
     if state.is_done() {
-        state.warn(Warning::DataAfterDone);
+        // A mark that says once more that this was the end is no data.
+        if event.data.trim_ascii() != b"[DONE]" {
+            state.warn(Warning::DataAfterDone);
+        }
         return;
     }
     if event.implicit {

@@ -7,37 +7,7 @@
 use memchr::{memchr, memchr2};
 
 use super::limits;
-
-/// Where and when a piece of the reply arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stamp {
-    /// Index of the write.
-    pub(super) write: u32,
-    /// Its time in nanoseconds.
-    pub(super) at_ns: u64,
-}
-
-/// An event with data.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Event<'a> {
-    /// The value of its `event` field; empty where it has none.
-    pub(super) name: &'a [u8],
-    /// Its data lines, joined with LF.
-    pub(super) data: &'a [u8],
-    /// The write that completed it.
-    pub(super) stamp: Stamp,
-    /// No blank line ended it.
-    pub(super) implicit: bool,
-}
-
-/// What a stream said beyond a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TooLong {
-    /// A line.
-    Line,
-    /// The data of an event.
-    Event,
-}
+use super::stream::{Event, Stamp, TooLong};
 
 /// An event under construction, or the one last yielded.
 #[derive(Debug, Default)]

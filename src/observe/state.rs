@@ -2,7 +2,7 @@
 //! decided here, once for all of them.
 
 use super::outputs::Outputs;
-use super::sse::Stamp;
+use super::stream::Stamp;
 use super::texts::Texts;
 use super::trace::{Outcome, OutputKind, RequestTrace, Warning};
 use super::usage::{Tokens, Usage};
@@ -27,8 +27,13 @@ pub(super) struct HeadFacts {
 impl HeadFacts {
     /// Whether the status promises a reply.
     pub(super) fn is_success(self) -> bool {
-        self.status.is_some_and(|status| (200..300).contains(&status))
+        self.status.is_some_and(is_success)
     }
+}
+
+/// Whether a status promises a reply.
+pub(super) fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
 }
 
 /// The reply so far.
@@ -192,6 +197,7 @@ impl ReplyState {
             done_seen: self.done,
             warnings: self.warnings,
             texts: self.texts.map(|texts| texts.into_texts(several)),
+            looks_like: None,
         }
     }
 

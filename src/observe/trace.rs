@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Protocol;
+
 /// How a request ended; the first that applies, in the order of the wire rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -170,6 +172,8 @@ pub struct RequestTrace {
     pub warnings: Vec<Warning>,
     /// The texts, where the reader was asked to keep them.
     pub texts: Option<ReplyTexts>,
+    /// The other dialect that a reply which did not end well seems to be written in; looked for where the texts are kept.
+    pub looks_like: Option<Protocol>,
 }
 
 /// The texts of a reply.
@@ -225,6 +229,7 @@ impl RequestTrace {
             done_seen: false,
             warnings: Vec::new(),
             texts: None,
+            looks_like: None,
         }
     }
 }

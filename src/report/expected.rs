@@ -330,6 +330,7 @@ fn a_smoke() -> SmokeReport {
         finish_reason: Some("stop".to_owned()),
         text: Some("Hello!\nI am".to_owned()),
         warnings: vec![Warning::NoDone],
+        looks_like: None,
     };
     let bad = SmokeRequest {
         case: "a case with a name that is far too long".to_owned(),
@@ -345,6 +346,7 @@ fn a_smoke() -> SmokeReport {
         finish_reason: None,
         text: None,
         warnings: Vec::new(),
+        looks_like: None,
     };
     SmokeReport {
         sent: SmokeSent {

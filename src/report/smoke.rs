@@ -65,6 +65,8 @@ pub struct SmokeRequest {
     pub text: Option<String>,
     /// Oddities that did not change the outcome.
     pub warnings: Vec<Warning>,
+    /// Name of the other dialect that a reply which did not end well seems to be written in.
+    pub looks_like: Option<String>,
 }
 
 /// One probe's answer.

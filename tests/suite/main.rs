@@ -3,6 +3,7 @@
 
 #[path = "../support/client.rs"]
 mod client;
+mod dialects;
 mod endpoint;
 #[path = "../support/gate.rs"]
 mod gate;

@@ -193,14 +193,19 @@ fn assert_exit(output: &Output, code: i32) {
 
 /// What holds for every reply of this model that was read to its end.
 fn assert_complete(request: &Value) {
+    assert_whole(request);
+    assert_eq!(request["finish_reason"], "length", "{request}");
+    assert_eq!(request["truncated"], true, "{request}");
+}
+
+/// The same without how the server says that it ended.
+fn assert_whole(request: &Value) {
     for (field, expected) in [("outcome", Value::from("ok")), ("status", 200.into()), ("error", Value::Null)] {
         assert_eq!(request[field], expected, "{field} in {request}");
     }
     assert_eq!(request["output_tokens"], MAX_TOKENS, "{request}");
     assert_eq!(request["output_chunks"], MAX_TOKENS, "this model sends one word a chunk: {request}");
     assert_eq!(request["first_output_kind"], "content", "{request}");
-    assert_eq!(request["finish_reason"], "length", "{request}");
-    assert_eq!(request["truncated"], true, "{request}");
     assert_eq!(request["answerless"], false, "{request}");
     let instants = ["scheduled_ns", "sent_ns", "first_output_ns", "last_output_ns", "finished_ns"];
     let times: Vec<u64> = instants.iter().filter_map(|field| request[*field].as_u64()).collect();
@@ -239,23 +244,39 @@ fn smoke_shows_replies_whose_tokens_the_server_counted_too() {
     let (head, _) = real.page("/health");
     assert!(head.to_ascii_lowercase().contains("server: llama.cpp"), "this is no llama.cpp: {head}");
 
+    for (protocol, path) in [
+        ("openai-chat", "/v1/chat/completions"),
+        ("openai-completions", "/v1/completions"),
+        ("anthropic-messages", "/v1/messages"),
+    ] {
+        smoke_over(&real, protocol, path).iter().for_each(assert_complete);
+    }
+    // Over this dialect the server calls every reply completed, also one that was cut.
+    for request in smoke_over(&real, "openai-responses", "/v1/responses") {
+        assert_whole(&request);
+        assert_eq!((&request["finish_reason"], &request["truncated"]), (&"stop".into(), &false.into()), "{request}");
+    }
+}
+
+/// Asks each case twice in a dialect of the server; every token is one that the server counted by itself.
+fn smoke_over(real: &Real, protocol: &str, path: &str) -> Vec<Value> {
     let before = real.counted_tokens();
-    let url = format!("{}/v1/chat/completions", real.url);
-    let flags = ["smoke", "--url", &url, "--protocol", "openai-chat", "--model", &real.model, "--cases", "cases.json"];
+    let url = format!("{}{path}", real.url);
+    let flags = ["smoke", "--url", &url, "--protocol", protocol, "--model", &real.model, "--cases", "cases.json"];
     let output =
         real.goodput(&[flags.as_slice(), &["--clients", "2", "--rounds", "4", "--output", "smoke.json"]].concat());
     assert_exit(&output, 0);
     let text = fs::read_to_string(real.folder.path().join("smoke.json")).expect("the output file");
     let written: Value = serde_json::from_str(&text).expect("JSON");
     let requests = written["requests"].as_array().expect("a list of requests");
-    assert_eq!(requests.len(), 2 * 4);
+    assert_eq!(requests.len(), 2 * 4, "{protocol}");
     for request in requests {
-        assert_complete(request);
         let text = request["text"].as_str().expect("the reply's text");
         assert_eq!(text.split_whitespace().count() as u64, MAX_TOKENS, "this model's tokens are words: {text}");
     }
     let run = Run { folder: PathBuf::new(), requests: requests.clone(), result: Value::Null };
-    assert_eq!(real.tokens_since(before, run.tokens()), run.tokens());
+    assert_eq!(real.tokens_since(before, run.tokens()), run.tokens(), "{protocol}");
+    run.requests
 }
 
 #[test]

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 use super::RequestTrace;
 
 /// Cases of dialects that are not read yet; each goes with the work that brings its dialect.
-pub(crate) const UNSUPPORTED: [&str; 6] =
-    ["openai_responses_sse", "anthropic_sse", "tgi_sse", "ndjson_ollama", "openai_ws", "openai_audio"];
+pub(crate) const UNSUPPORTED: [&str; 2] = ["openai_ws", "openai_audio"];
 
 /// One case.
 #[derive(Debug, Clone, Deserialize)]

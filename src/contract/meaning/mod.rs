@@ -62,8 +62,7 @@ impl<'a> Meaning<'a> {
             timeout: self.above_zero(endpoint.timeout.as_ref(), "/endpoint/timeout", endpoint::DEFAULT_TIMEOUT),
         };
         let endpoint = self.endpoint(endpoint, known);
-        let model = endpoint.as_ref().map(|endpoint| endpoint.model.as_str());
-        let workload = written.workload.and_then(|workload| self.workload(workload, known.protocol, model));
+        let workload = written.workload.and_then(|workload| self.workload(workload, known.protocol, endpoint.as_ref()));
         let (slo, limit) = written.slo.map_or((None, None), |slo| self.slo(&slo, known));
         let at = slo.as_ref().map(|slo| slo.at);
         let traffic = written.traffic.and_then(|traffic| self.traffic(&traffic, at, limit.or(known.timeout), limit));

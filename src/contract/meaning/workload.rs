@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Meaning;
 use crate::contract::document::join;
-use crate::contract::model::{CaseSource, WorkloadSource};
+use crate::contract::model::{CaseSource, Endpoint, WorkloadSource};
 use crate::contract::raw;
 use crate::observe::Protocol;
 use crate::workload::{Case, inline_cases, render};
@@ -19,7 +19,7 @@ impl Meaning<'_> {
         &mut self,
         written: raw::Workload,
         protocol: Option<Protocol>,
-        model: Option<&str>,
+        endpoint: Option<&Endpoint>,
     ) -> Option<WorkloadSource> {
         let has_payload = self.is_written(written.payload.as_ref(), PAYLOAD);
         let payload = written.payload.map(Value::Object);
@@ -39,8 +39,9 @@ impl Meaning<'_> {
             return None;
         }
         if let (CaseSource::Inline(cases), Some(protocol)) = (&source.cases, protocol) {
-            // A fault in the model's name is told elsewhere and changes nothing about what the cases have to carry.
-            self.fill(&source.template(protocol, cases), cases, model.unwrap_or("model"), has_payload);
+            // A fault in the endpoint is told elsewhere and changes little about what the cases have to carry.
+            let (path, model) = endpoint.map_or(("", "model"), |e| (e.url.path(), e.model.as_str()));
+            self.fill(&source.template(protocol, path, cases), cases, model, has_payload);
         }
         Some(source)
     }

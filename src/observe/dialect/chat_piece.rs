@@ -20,6 +20,8 @@ pub(super) struct ChatPiece<'a> {
     #[serde(borrow)]
     reasoning: Text<'a>,
     #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
     reasoning_details: List<Detail<'a>>,
     #[serde(borrow)]
     refusal: Text<'a>,
@@ -117,8 +119,8 @@ impl ChatPiece<'_> {
 
     /// The same reasoning may stand under several names: the first that holds any is taken.
     fn read_reasoning(&self, index: usize, reply: &mut ReplyState) {
-        let named = [&self.reasoning_content, &self.reasoning].into_iter().map(Text::get).find(|text| !text.is_empty());
-        if let Some(text) = named {
+        let named = [&self.reasoning_content, &self.reasoning, &self.thinking].into_iter().map(Text::get);
+        if let Some(text) = named.into_iter().find(|text| !text.is_empty()) {
             return reply.output(index, OutputKind::Reasoning, text);
         }
         for detail in self.reasoning_details.items() {

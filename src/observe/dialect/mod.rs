@@ -1,10 +1,15 @@
 //! The dialects: what the messages of each protocol say. One file each, and one line in [`of`].
 
+mod anthropic_messages;
 mod chat_piece;
+mod json;
+mod ollama;
 mod openai;
 mod openai_chat;
 mod openai_chat_json;
 mod openai_completions;
+mod openai_responses;
+mod tgi;
 
 use std::fmt;
 
@@ -16,11 +21,13 @@ use super::state::ReplyState;
 pub(super) enum Framing {
     /// Server-sent events.
     Events,
+    /// One JSON message a line.
+    Lines,
     /// The whole body is one JSON message, and its end is the end signal.
     Json,
 }
 
-/// One message: an event, or a whole body.
+/// One message: an event, a line, or a whole body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
     /// The event's name; empty where there is none.
@@ -44,5 +51,9 @@ pub(super) fn of(protocol: Protocol) -> Box<dyn Dialect> {
         Protocol::OpenaiChat => Box::new(openai_chat::OpenaiChat),
         Protocol::OpenaiChatJson => Box::new(openai_chat_json::OpenaiChatJson),
         Protocol::OpenaiCompletions => Box::new(openai_completions::OpenaiCompletions),
+        Protocol::OpenaiResponses => Box::new(openai_responses::OpenaiResponses::default()),
+        Protocol::AnthropicMessages => Box::new(anthropic_messages::AnthropicMessages::default()),
+        Protocol::Tgi => Box::new(tgi::Tgi),
+        Protocol::Ollama => Box::new(ollama::Ollama::default()),
     }
 }

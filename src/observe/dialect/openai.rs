@@ -6,10 +6,9 @@ use serde_json::value::RawValue;
 use super::super::failure;
 use super::super::lenient::{List, Maybe, Number, Text};
 use super::super::state::ReplyState;
-use super::super::trace::Warning;
 use super::super::usage::{Usage, UsageBody};
-use super::Message;
 use super::chat_piece::ChatPiece;
+use super::{Message, json};
 
 /// A message.
 #[derive(Debug, Deserialize)]
@@ -74,7 +73,7 @@ pub(super) fn read_event(message: Message<'_>, outputs: ReadOutputs, reply: &mut
             true
         }
         "" | "message" => {
-            skip_other(data, reply);
+            json::skip_other(data, reply);
             false
         }
         _ => false,
@@ -99,41 +98,20 @@ pub(super) fn read_body(message: Message<'_>, outputs: ReadOutputs, reply: &mut 
 
 /// Reads an object; false when it was read and has no `choices`.
 fn read_object(data: &str, outputs: ReadOutputs, reply: &mut ReplyState) -> bool {
-    match serde_json::from_str::<Envelope<'_>>(data) {
-        Ok(envelope) => envelope.read(data, outputs, reply),
-        Err(fault) => {
-            let excerpt = failure::excerpt(data.as_bytes());
-            reply.protocol_error(&format!("a message is not valid JSON ({fault}): {excerpt}"));
-            true
-        }
-    }
-}
-
-/// Data that is no object. Keep-alives of some servers are skipped; what looks like a piece of a message is a lost message.
-fn skip_other(data: &str, reply: &mut ReplyState) {
-    if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() {
-        return;
-    }
-    if data.contains('{') {
-        reply.protocol_error(&format!("a message is not valid JSON: {}", failure::excerpt(data.as_bytes())));
-    } else {
-        reply.warn(Warning::NonjsonKeepalive);
-    }
+    json::object::<Envelope<'_>>(data, reply).is_none_or(|envelope| envelope.read(data, outputs, reply))
 }
 
 impl Envelope<'_> {
     /// Tells `reply` everything; false without `choices`.
     fn read(&self, data: &str, outputs: ReadOutputs, reply: &mut ReplyState) -> bool {
-        if let Some(error) = self.error.map(RawValue::get).filter(|error| failure::is_error(error)) {
-            reply.stream_error(&failure::message(error));
-        } else if self.object.get() == "error" {
-            reply.stream_error(&failure::message(data));
+        if let Some(failure) = json::failure_in(self.error, self.object.get(), data) {
+            reply.stream_error(&failure);
         }
         for choice in self.choices.iter().flat_map(List::items) {
             choice.read(outputs, reply);
         }
-        let vendor = self.x_groq.get().and_then(|vendor| counts(&vendor.usage));
-        take_usage(counts(&self.usage).or(vendor), reply);
+        let vendor = self.x_groq.get().and_then(|vendor| json::counts(&vendor.usage));
+        take_usage(json::counts(&self.usage).or(vendor), reply);
         self.choices.is_some()
     }
 }
@@ -146,12 +124,8 @@ impl Choice<'_> {
         }
         outputs(index, self, reply);
         reply.finish(index, self.finish_reason.get());
-        take_usage(counts(&self.usage), reply);
+        take_usage(json::counts(&self.usage), reply);
     }
-}
-
-fn counts(usage: &Maybe<UsageBody>) -> Option<Usage> {
-    usage.get().and_then(UsageBody::counts)
 }
 
 /// A usage object without counts says nothing about earlier ones.

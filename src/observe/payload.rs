@@ -1,0 +1,150 @@
+//! The payload template that each dialect has of its own, and how token counts are asked for.
+
+use serde_json::{Value, json};
+
+use super::Protocol;
+
+impl Protocol {
+    /// The payload template used where a contract writes none. `path` is that of the endpoint's URL, for the dialect that
+    /// has two. Fields of `has` (`messages`, `max_tokens`) are asked for where the cases carry them; a field without which
+    /// the server refuses every request is always asked for, so that its absence is told before any load.
+    pub fn default_payload(self, path: &str, has: impl Fn(&str) -> bool) -> Value {
+        let mut payload = match self {
+            Self::Tgi => return tgi(has("max_tokens")),
+            Self::OpenaiCompletions => json!({ "model": "$model", "prompt": "$prompt" }),
+            Self::Ollama if path.trim_end_matches('/').ends_with("/generate") => {
+                json!({ "model": "$model", "prompt": "$prompt" })
+            }
+            Self::OpenaiResponses => {
+                json!({ "model": "$model", "input": if has("messages") { "$messages" } else { "$prompt" } })
+            }
+            Self::OpenaiChat | Self::OpenaiChatJson | Self::AnthropicMessages | Self::Ollama => {
+                json!({ "model": "$model", "messages": messages(has("messages")) })
+            }
+        };
+        if has("max_tokens") || self == Self::AnthropicMessages {
+            match self {
+                Self::OpenaiResponses => payload["max_output_tokens"] = json!("$max_tokens"),
+                Self::Ollama => payload["options"] = json!({ "num_predict": "$max_tokens" }),
+                _ => payload["max_tokens"] = json!("$max_tokens"),
+            }
+        }
+        payload["stream"] = json!(self.streams());
+        payload
+    }
+
+    /// Asks for token counts where the dialect has a way to, unless the template says otherwise itself.
+    pub fn ask_for_usage(self, payload: &mut Value) {
+        let (object, key, wish) = match self {
+            Self::OpenaiChat | Self::OpenaiCompletions => {
+                (Some(payload), "stream_options", json!({ "include_usage": true }))
+            }
+            Self::Tgi => {
+                let parameters =
+                    payload.as_object_mut().map(|map| map.entry("parameters").or_insert_with(|| json!({})));
+                (parameters, "details", json!(true))
+            }
+            // These always count.
+            Self::OpenaiChatJson | Self::OpenaiResponses | Self::AnthropicMessages | Self::Ollama => return,
+        };
+        if let Some(map) = object.and_then(Value::as_object_mut) {
+            map.entry(key).or_insert(wish);
+        }
+    }
+}
+
+fn messages(in_case: bool) -> Value {
+    if in_case { json!("$messages") } else { json!([{ "role": "user", "content": "$prompt" }]) }
+}
+
+/// The server holds one model, and its path alone makes it stream.
+fn tgi(with_limit: bool) -> Value {
+    let parameters = if with_limit { json!({ "max_new_tokens": "$max_tokens" }) } else { json!({}) };
+    json!({ "inputs": "$prompt", "parameters": parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The template for cases with `fields`, usage asked for.
+    #[track_caller]
+    fn check(protocol: Protocol, path: &str, fields: &[&str], expected: Value) {
+        let mut payload = protocol.default_payload(path, |field| fields.contains(&field));
+        protocol.ask_for_usage(&mut payload);
+        assert_eq!(payload, expected, "{} {path} {fields:?}", protocol.name());
+    }
+
+    #[test]
+    fn every_dialect_has_a_payload_in_its_own_words() {
+        let prompt = json!([{ "role": "user", "content": "$prompt" }]);
+        let usage = json!({ "include_usage": true });
+        check(
+            Protocol::OpenaiChat,
+            "/v1/chat/completions",
+            &["prompt", "max_tokens"],
+            json!({ "model": "$model", "messages": prompt, "max_tokens": "$max_tokens", "stream": true, "stream_options": usage }),
+        );
+        check(
+            Protocol::OpenaiCompletions,
+            "/v1/completions",
+            &["prompt"],
+            json!({ "model": "$model", "prompt": "$prompt", "stream": true, "stream_options": usage }),
+        );
+        check(
+            Protocol::OpenaiChatJson,
+            "/v1/chat/completions",
+            &["messages"],
+            json!({ "model": "$model", "messages": "$messages", "stream": false }),
+        );
+        check(
+            Protocol::OpenaiResponses,
+            "/v1/responses",
+            &["prompt", "max_tokens"],
+            json!({ "model": "$model", "input": "$prompt", "max_output_tokens": "$max_tokens", "stream": true }),
+        );
+        check(
+            Protocol::AnthropicMessages,
+            "/v1/messages",
+            &["prompt"],
+            json!({ "model": "$model", "messages": prompt, "max_tokens": "$max_tokens", "stream": true }),
+        );
+        check(
+            Protocol::Tgi,
+            "/generate_stream",
+            &["prompt", "max_tokens"],
+            json!({ "inputs": "$prompt", "parameters": { "max_new_tokens": "$max_tokens", "details": true } }),
+        );
+        check(
+            Protocol::Ollama,
+            "/api/chat",
+            &["prompt", "max_tokens"],
+            json!({ "model": "$model", "messages": prompt, "options": { "num_predict": "$max_tokens" }, "stream": true }),
+        );
+        check(
+            Protocol::Ollama,
+            "/api/generate",
+            &["prompt"],
+            json!({ "model": "$model", "prompt": "$prompt", "stream": true }),
+        );
+    }
+
+    #[test]
+    fn a_template_that_says_otherwise_is_left_alone() {
+        for (protocol, written, sent) in [
+            (Protocol::OpenaiChat, json!({ "stream_options": null }), json!({ "stream_options": null })),
+            (
+                Protocol::Tgi,
+                json!({ "parameters": { "details": false } }),
+                json!({ "parameters": { "details": false } }),
+            ),
+            (Protocol::Tgi, json!({ "inputs": "x" }), json!({ "inputs": "x", "parameters": { "details": true } })),
+            (Protocol::Tgi, json!({ "parameters": null }), json!({ "parameters": null })),
+            (Protocol::Ollama, json!({}), json!({})),
+        ] {
+            let mut payload = written;
+            protocol.ask_for_usage(&mut payload);
+            assert_eq!(payload, sent);
+        }
+    }
+}
