@@ -20,11 +20,11 @@ pub(super) struct Source {
     pub(super) folder: PathBuf,
 }
 
-/// Reads a contract and checks it by itself.
-pub(super) fn read_contract(path: &Path) -> Result<Source, Failure> {
+/// Reads a contract and checks it by itself. `command` is the one that asks.
+pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("failed to read the contract {}: {error}", path.display()))
-            .hint("name the contract: `goodput gate path/to/contract.yaml`")
+            .hint(format!("name the contract: `goodput {command} path/to/contract.yaml`"))
     })?;
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -61,8 +61,10 @@ pub(super) fn fill(
 
 /// Reads a file of cases.
 pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("failed to read the cases {}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("failed to read the cases {}: {error}", path.display()))
+            .hint("name a JSON or JSON-lines file in `workload.cases`, relative to the contract, or with `--cases`")
+    })?;
     parse_cases(&text).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {fault}", path.display())).collect();
         Failure::usage(format!("the cases cannot be used:\n  {}", lines.join("\n  ")))
