@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
+use super::simulate::whole;
 use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, WorkloadSource, parse};
 use crate::observe::Protocol;
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
+use crate::simulate::read_profile;
 use crate::units::Load;
 use crate::workload::{Case, Workload, parse_cases};
 
@@ -20,7 +22,7 @@ pub(super) struct Source {
     pub(super) folder: PathBuf,
 }
 
-/// Reads a contract and checks it by itself. `command` is the one that asks.
+/// Reads a contract and checks it by itself, with the profile that it names. `command` is the one that asks.
 pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("failed to read the contract {}: {error}", path.display()))
@@ -32,6 +34,10 @@ pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failur
     };
     let loaded =
         parse(&text, &folder).map_err(|faults| Failure::contract(&faults, &path.display().to_string(), &text))?;
+    if let Some(Launch { what: LaunchWhat::Simulate(profile), .. }) = &loaded.contract.endpoint.launch {
+        // A slip in the profile says nothing about the change, so it must not end as an endpoint that cannot serve.
+        read_profile(profile.clone()).map_err(|error| Failure::usage(whole(&error)))?;
+    }
     Ok(Source { loaded, text, folder })
 }
 

@@ -125,6 +125,9 @@ impl Run {
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
     async fn measure(&self, warm: &Warm, teller: &Teller, interrupt: &Interrupt, state: &mut State) {
         self.probe_all(When::Before, &mut state.probes, interrupt).await;
+        if interrupt.token().is_cancelled() {
+            return;
+        }
         let mut log = match self.folder.request_log() {
             Ok(log) => log,
             Err(error) => {

@@ -27,7 +27,7 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<Exit, Failure> {
 }
 
 /// The error with its cause.
-fn whole(error: &SimulateError) -> String {
+pub(super) fn whole(error: &SimulateError) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -3,6 +3,8 @@
 //! Nothing else in this module writes such text into a report, so these two functions are the place to look when a report
 //! shows something that it should not.
 
+use std::borrow::Cow;
+
 /// The longest text shown in one place; more is cut with an ellipsis.
 pub(super) const TEXT_CAP: usize = 400;
 
@@ -67,12 +69,19 @@ pub fn plain(text: &str) -> String {
         if index > 0 {
             safe.push('\n');
         }
-        if ["::", "##["].iter().any(|start| line.trim_start().starts_with(start)) {
-            safe.push_str("| ");
-        }
-        line.chars().for_each(|c| push_visible(&mut safe, c));
+        uncommanding(line).chars().for_each(|c| push_visible(&mut safe, c));
     }
     safe
+}
+
+/// The line, with a bar before its text where the runner of a CI job would take it for a command: such a runner reads what
+/// a job prints, and looks behind the blanks at the start of each line.
+pub(super) fn uncommanding(line: &str) -> Cow<'_, str> {
+    let text = line.trim_start();
+    if !["::", "##["].iter().any(|start| text.starts_with(start)) {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(format!("{}| {text}", &line[..line.len() - text.len()]))
 }
 
 /// Writes one character so that a reader sees it and a terminal does nothing else.
@@ -135,7 +144,7 @@ mod tests {
         for (text, shown) in [
             ("a\n  b", "a\n  b"),
             ("a\u{1b}[2Jb\r", "a␛[2Jb␍"),
-            ("a\n  ::error::b", "a\n|   ::error::b"),
+            ("a\n  ::error::b", "a\n  | ::error::b"),
             ("##[error]b", "| ##[error]b"),
             ("a ::b", "a ::b"),
         ] {

@@ -80,9 +80,19 @@ fn a_case_without_a_field_that_the_payload_names_is_found_before_anything_starts
   payload: { model: $model, messages: [{ role: system, content: $system }, { role: user, content: $prompt }] }"
         .to_owned();
     let scene = Scene::with(&contract, "");
-    let said = refused(&scene, &["payload", "/messages/0/content", "`bare`", "`$system`"]);
+    let said = refused(&scene, &["payload", "/messages/0/content", "`bare` has no field `system`"]);
     assert!(!said.contains("`whole`"), "{said}");
-    scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(2).says(&["`bare`", "`$system`"]);
+    scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(2).says(&["`bare` has no field `system`"]);
+    // The same for cases in a file.
+    contract.workload = contract
+        .workload
+        .replace("[{ id: whole, prompt: Hi, system: Be brief }, { id: bare, prompt: Hi }]", "cases.json");
+    let scene = Scene::with(&contract, "");
+    scene.write(
+        "cases.json",
+        r#"[{"id": "whole", "prompt": "Hi", "system": "Be brief"}, {"id": "bare", "prompt": "Hi"}]"#,
+    );
+    refused(&scene, &["/messages/0/content", "`bare` has no field `system`"]);
 }
 
 #[test]

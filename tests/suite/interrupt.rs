@@ -67,7 +67,7 @@ fn a_signal_in_the_drain_ends_it() {
     // A request of the window that hangs keeps the drain going until its timeout.
     let mut contract = Contract::of(format!("{SIMULATED}\n  timeout: 60s"));
     contract.trial = "requests: 20, warm_up: 200ms, drain: 60s";
-    let scene = Scene::with(&contract, "faults: [{ kind: hang, at_request: 15 }]\n");
+    let scene = Scene::with(&contract, "faults: [{ when: { at_request: 15 }, what: { kind: hang } }]\n");
     let mut gate = scene.start_gate();
     gate.until_requests(60);
     gate.signal(Signal::SIGINT);

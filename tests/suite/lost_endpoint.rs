@@ -164,7 +164,7 @@ fn decided(trial: &serde_json::Value) -> u64 {
 fn a_launched_endpoint_that_exits_under_load_ends_the_run_as_fail() {
     let mut contract = Contract::of(SIMULATED);
     contract.trial = "requests: 2000, warm_up: 200ms";
-    let scene = Scene::with(&contract, "faults: [{ kind: exit, at_request: 40, code: 9 }]\n");
+    let scene = Scene::with(&contract, "faults: [{ when: { at_request: 40 }, what: { kind: exit, code: 9 } }]\n");
     let ran = scene.gate().exits(1).shows(&["exited with code 9"]);
     let result = ran.result();
     assert_eq!(result.row("endpoint"), ("FAIL", "endpoint_not_ready"));
