@@ -1,10 +1,11 @@
 //! Exit codes, and failures as a message with a hint.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use crate::contract::{Fault, render_faults};
 use crate::judge::{Status, Verdict};
 use crate::record::StoreError;
+use crate::report::plain;
 
 /// What an exit code says; the numbers are a published promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,12 +81,12 @@ impl Failure {
         self
     }
 
-    /// Says it on standard error.
+    /// Says it on standard error, made harmless: a message may quote a contract or a server.
     pub(super) fn report(self) -> Exit {
         let mut stderr = anstream::stderr();
-        drop(writeln!(stderr, "goodput: {}", self.message));
+        drop(writeln!(stderr, "goodput: {}", plain(&self.message)));
         if let Some(hint) = self.hint {
-            drop(writeln!(stderr, "  hint: {hint}"));
+            drop(writeln!(stderr, "  hint: {}", plain(&hint)));
         }
         self.exit
     }
@@ -93,6 +94,23 @@ impl Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::internal(error.to_string())
+        let hint = match &error {
+            StoreError::Io { source, .. } => writing_hint(source.kind()),
+            StoreError::Content { .. } => "the file was changed by somebody else; restore it",
+        };
+        Self::internal(error.to_string()).hint(hint)
+    }
+}
+
+/// What helps where a run's files cannot be written.
+pub(super) fn writing_hint(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "free space where the run's folder is, or name another place with `--runs`, and run again"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "make the folder writable, or name another with `--runs`"
+        }
+        _ => "name a folder that can be written with `--runs`",
     }
 }

@@ -1,11 +1,11 @@
 //! `goodput gate`: the main job.
 
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 
 use tokio::runtime::Runtime;
 
 use super::cli::{GateArguments, OutputFormat};
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
 use super::prepare::read_contract;
 use super::run::Run;
@@ -14,17 +14,18 @@ use crate::record::{RunFolder, RunResult, Stop};
 use crate::report;
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
-    let source = read_contract(&arguments.contract)?;
+    let source = read_contract(&arguments.contract, "gate")?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
         let run = Run::prepare(source, &arguments.runs)?;
         let result = run.carry_out(&interrupt).await?;
         let stored = store(run.folder(), &result);
-        print(&report_as(&result, arguments.output_format));
-        drop(writeln!(std::io::stderr(), "goodput: written to {}", run.folder().path().display()));
-        stored?;
-        conclude(&result, &interrupt)
+        let printed = print(&report_as(&result, arguments.output_format));
+        if stored.is_ok() {
+            drop(writeln!(std::io::stderr(), "goodput: written to {}", run.folder().path().display()));
+        }
+        conclude(&result, &interrupt, stored.and(printed))
     })
 }
 
@@ -44,10 +45,11 @@ fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
 }
 
 /// The exit code: a signal and a failure of our own are told from the verdict, which is written all the same.
-fn conclude(result: &RunResult, interrupt: &Interrupt) -> Result<Exit, Failure> {
+fn conclude(result: &RunResult, interrupt: &Interrupt, told: Result<(), Failure>) -> Result<Exit, Failure> {
     if let Some(Stop::Storage { detail }) = &result.stopped {
-        return Err(Failure::internal(detail.clone()).hint("free space where the run's folder is, and run again"));
+        return Err(Failure::internal(detail.clone()).hint(writing_hint(ErrorKind::StorageFull)));
     }
+    told?;
     if let Some(number) = interrupt.signal() {
         return Ok(Exit::Signal(number));
     }
@@ -76,7 +78,14 @@ pub(super) fn color() -> bool {
     anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never
 }
 
-/// Prints to standard output; a reader that has gone away is no failure.
-pub(super) fn print(text: &str) {
-    drop(stdout().lock().write_all(text.as_bytes()));
+/// Prints to standard output; a reader that has gone away is no failure, a full disk is.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("failed to write to standard output: {error}"))
+                .hint("free space where it goes, or send it elsewhere"))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,6 +1,7 @@
 //! `goodput judge`: the verdict again, from the files alone.
 
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use super::cli::JudgeArguments;
@@ -9,12 +10,13 @@ use super::gate::{print, report_as};
 use crate::contract::{Contract, from_value};
 use crate::judge::conclude;
 use crate::record::{
-    RunResult, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step, summarise_trial,
+    RunResult, StoreError, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step, summarise_trial,
 };
+use crate::report::plain;
 
 pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     let path = if arguments.result.is_dir() { arguments.result.join("result.json") } else { arguments.result.clone() };
-    let stored = read_result(&path).map_err(|error| Failure::usage(error.to_string()))?;
+    let stored = read_result(&path).map_err(|error| unreadable(&error, &path))?;
     let contract = from_value(&stored.contract, Path::new(".")).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect();
         Failure::usage(format!("{}: its contract cannot be read:\n  {}", path.display(), lines.join("\n  ")))
@@ -23,10 +25,14 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     let requests = path.with_file_name("requests.jsonl");
     if requests.is_file() {
         summarise_again(&contract, &mut result, &requests)?;
+    } else if result.steps.iter().any(|step| !step.trials.is_empty()) {
+        let missing = plain(&requests.display().to_string());
+        let said = format!("goodput: {missing} is not there: the figures of result.json are taken as they are");
+        drop(writeln!(std::io::stderr(), "{said}"));
     }
     conclude(&contract, &mut result);
-    print(&report_as(&result, arguments.output_format));
-    if result.steps != stored.steps || result.verdict != stored.verdict {
+    print(&report_as(&result, arguments.output_format))?;
+    if result != stored {
         let what = if result.verdict == stored.verdict { "figures" } else { "verdict" };
         return Err(Failure::internal(format!(
             "{}: the stored {what} is not what the evidence yields",
@@ -35,6 +41,17 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
         .hint("the result was changed, or written by another version"));
     }
     Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+}
+
+/// A result that cannot be read, and what to do about it.
+fn unreadable(error: &StoreError, path: &Path) -> Failure {
+    let missing = matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    if missing && path.with_file_name("requests.jsonl").is_file() {
+        return Failure::usage(format!("{error}: the run did not come to its end"))
+            .hint("what it measured until then is in requests.jsonl beside it; for a verdict, run the gate again");
+    }
+    let failure = Failure::usage(error.to_string());
+    if missing { failure.hint("name a run's folder, or the result.json in it") } else { failure }
 }
 
 /// Counts everything again from the single requests, so that nothing but what was observed decides.
@@ -51,5 +68,12 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
         }
         *step = summarise_step(step.load, &again, None);
     }
-    Ok(())
+    match trials.keys().next() {
+        None => Ok(()),
+        Some(trial) => Err(Failure::internal(format!(
+            "{}: holds requests of trial {trial}, which result.json does not know",
+            requests.display()
+        ))
+        .hint("the files belong to different runs, or one of them was changed")),
+    }
 }

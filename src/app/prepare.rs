@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
+use super::simulate::whole;
 use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, parse};
 use crate::observe::Protocol;
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
+use crate::simulate::read_profile;
 use crate::units::Load;
 use crate::workload::{Case, Workload, parse_cases};
 
@@ -20,11 +22,11 @@ pub(super) struct Source {
     pub(super) folder: PathBuf,
 }
 
-/// Reads a contract and checks it by itself.
-pub(super) fn read_contract(path: &Path) -> Result<Source, Failure> {
+/// Reads a contract and checks it by itself, with the profile that it names. `command` is the one that asks.
+pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("failed to read the contract {}: {error}", path.display()))
-            .hint("name the contract: `goodput gate path/to/contract.yaml`")
+            .hint(format!("name the contract: `goodput {command} path/to/contract.yaml`"))
     })?;
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -32,6 +34,10 @@ pub(super) fn read_contract(path: &Path) -> Result<Source, Failure> {
     };
     let loaded =
         parse(&text, &folder).map_err(|faults| Failure::contract(&faults, &path.display().to_string(), &text))?;
+    if let Some(Launch { what: LaunchWhat::Simulate(profile), .. }) = &loaded.contract.endpoint.launch {
+        // A slip in the profile says nothing about the change, so it must not end as an endpoint that cannot serve.
+        read_profile(profile.clone()).map_err(|error| Failure::usage(whole(&error)))?;
+    }
     Ok(Source { loaded, text, folder })
 }
 
@@ -63,8 +69,10 @@ pub(super) fn fill(
 
 /// Reads a file of cases.
 pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("failed to read the cases {}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("failed to read the cases {}: {error}", path.display()))
+            .hint("name a JSON or JSON-lines file in `workload.cases`, relative to the contract, or with `--cases`")
+    })?;
     parse_cases(&text).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {fault}", path.display())).collect();
         Failure::usage(format!("the cases cannot be used:\n  {}", lines.join("\n  ")))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::drive::Progress;
+use crate::report::plain;
 use crate::schedule::{PlannedTrial, TrialShape};
 
 /// Says how far the run is.
@@ -19,10 +20,10 @@ impl Teller {
         Self { live: stderr().is_terminal(), trials }
     }
 
-    /// One plain line.
+    /// One plain line, made harmless: it may name what a contract says.
     pub(super) fn say(&self, text: &str) {
         self.clear();
-        drop(writeln!(stderr(), "{text}"));
+        drop(writeln!(stderr(), "{}", plain(text)));
     }
 
     fn clear(&self) {

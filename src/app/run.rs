@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -24,6 +25,9 @@ use crate::record::{
 };
 use crate::schedule::{PlannedTrial, plan_digest};
 use crate::units::{Digest, Load};
+
+/// How long a probe may still take behind the load once the run was interrupted.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The trials of each load, measured.
 type Measured = BTreeMap<Load, Vec<(TrialRecord, TrialAccumulator)>>;
@@ -86,12 +90,15 @@ impl Run {
         let warm = warm_up(&self.contract.endpoint, &self.lane, &self.source.folder, &log, cancel).await?;
         let mut state = State { measured: Measured::new(), probes: self.unread_probes(), stop: None };
         if warm.record.ready == Readiness::Ready {
-            self.measure(&warm, &teller, interrupt, &mut state).await?;
+            self.measure(&warm, &teller, interrupt, &mut state).await;
         }
-        if let Some(number) = interrupt.signal() {
+        // Results that cannot be written are a failure of our own, which a signal does not excuse.
+        if let (Some(number), None | Some(Stop::Signal { .. } | Stop::EndpointDown { .. })) =
+            (interrupt.signal(), &state.stop)
+        {
             state.stop = Some(Stop::Signal { number });
         }
-        let endpoint = warm.stop().await;
+        let endpoint = warm.stop(self.lane.target.secrets()).await;
         let mut result = RunResult {
             schema: RESULT_SCHEMA.to_owned(),
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -116,15 +123,18 @@ impl Run {
     }
 
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
-    async fn measure(
-        &self,
-        warm: &Warm,
-        teller: &Teller,
-        interrupt: &Interrupt,
-        state: &mut State,
-    ) -> Result<(), Failure> {
-        self.probe_all(When::Before, &mut state.probes, interrupt).await?;
-        let mut log = self.folder.request_log()?;
+    async fn measure(&self, warm: &Warm, teller: &Teller, interrupt: &Interrupt, state: &mut State) {
+        self.probe_all(When::Before, &mut state.probes, interrupt).await;
+        if interrupt.token().is_cancelled() {
+            return;
+        }
+        let mut log = match self.folder.request_log() {
+            Ok(log) => log,
+            Err(error) => {
+                state.stop = Some(Stop::Storage { detail: error.to_string() });
+                return;
+            }
+        };
         let mut waiting: VecDeque<PlannedTrial> = self.trials.iter().copied().collect();
         let mut next_trial = self.trials.len() as u32;
         let mut number = 0;
@@ -151,7 +161,7 @@ impl Run {
                 number -= 1;
             }
         }
-        self.probe_all(When::After, &mut state.probes, interrupt).await
+        self.probe_all(When::After, &mut state.probes, interrupt).await;
     }
 
     /// One trial, ended early by a signal, by the endpoint's end or by a full disk.
@@ -203,13 +213,17 @@ impl Run {
         self.contract.stability.iter().map(unread).collect()
     }
 
-    /// Asks every probe once. After the load they are asked even when the run was interrupted: their answers are evidence.
-    async fn probe_all(&self, when: When, probes: &mut [ProbeRecord], interrupt: &Interrupt) -> Result<(), Failure> {
+    /// Asks every probe once. After the load they are asked even when the run was interrupted, because their answers are
+    /// evidence; but one that keeps an interrupted run waiting is left without an answer, and those behind it too.
+    async fn probe_all(&self, when: When, probes: &mut [ProbeRecord], interrupt: &Interrupt) {
         for (row, record) in self.contract.stability.iter().zip(probes) {
-            if when == When::Before && interrupt.token().is_cancelled() {
-                return Ok(());
-            }
-            let reading = probe::read(&row.probe, &self.source.folder).await;
+            let mut reading = tokio::select! {
+                biased;
+                () = out_of_patience(when, interrupt) => return,
+                reading = probe::read(&row.probe, &self.source.folder) => reading,
+            };
+            let secrets = self.lane.target.secrets();
+            reading.failure = reading.failure.map(|failure| secrets.mask(&failure).into_owned());
             let line = ProbeLine { name: &row.name, when, reading: reading.clone() };
             // The reading itself is in the result; a full disk shows itself there.
             drop(self.folder.append_lines("probes.jsonl", &[line]));
@@ -218,7 +232,6 @@ impl Run {
                 When::After => record.after = Some(reading),
             }
         }
-        Ok(())
     }
 }
 
@@ -235,6 +248,14 @@ struct State {
 enum When {
     Before,
     After,
+}
+
+/// Resolves when a probe of an interrupted run is no longer waited for.
+async fn out_of_patience(when: When, interrupt: &Interrupt) {
+    interrupt.token().cancelled().await;
+    if when == When::After {
+        tokio::time::sleep(PATIENCE).await;
+    }
 }
 
 /// A line of `probes.jsonl`.

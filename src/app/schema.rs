@@ -12,6 +12,6 @@ pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
         SchemaKind::Request => report::json(&record::request_schema()),
         SchemaKind::Profile => report::json(&simulate::profile_schema()),
     };
-    print(&text);
+    print(&text)?;
     Ok(Exit::Pass)
 }

@@ -12,7 +12,8 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<Exit, Failure> {
     runtime()?.block_on(async {
         let interrupt = Interrupt::listen()?;
         let (profile, log) = (arguments.profile.clone(), arguments.log.clone());
-        let listening = |url: &str| print(&format!("listening on {url}\n"));
+        // Whoever cannot read the address can still use the one that was asked for.
+        let listening = |url: &str| drop(print(&format!("listening on {url}\n")));
         let served = run_command(profile, arguments.listen, log, interrupt.token().clone(), listening).await;
         match served {
             Ok(()) => Ok(interrupt.signal().map_or(Exit::Pass, Exit::Signal)),
@@ -26,7 +27,7 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<Exit, Failure> {
 }
 
 /// The error with its cause.
-fn whole(error: &SimulateError) -> String {
+pub(super) fn whole(error: &SimulateError) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -66,8 +66,8 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen()?;
         let (report, smoked) = carry_out(subject, arguments, &interrupt).await?;
         match arguments.output_format {
-            PlanFormat::Table => print(&report::smoke(&report, width(), color())),
-            PlanFormat::Json => print(&report::json(&report)),
+            PlanFormat::Table => print(&report::smoke(&report, width(), color()))?,
+            PlanFormat::Json => print(&report::json(&report))?,
         }
         if let Some(path) = &arguments.output {
             std::fs::write(path, report::json(&SmokeOutput { requests: &smoked }))
@@ -83,7 +83,7 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
 }
 
 fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
-    let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)))?;
+    let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
     let workload = build_workload(&contract)?;
@@ -144,7 +144,11 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).map_err(|error| Failure::usage(format!("--url: `{text}` is not a URL: {error}")))?;
+    // What is no URL is not repeated: it may hold credentials all the same.
+    let url = Url::parse(text).map_err(|error| {
+        Failure::usage(format!("--url: not a URL: {error}"))
+            .hint("write it in full, as in `--url http://127.0.0.1:8000/v1/chat/completions`")
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Failure::usage(format!("--url: `{}` is neither http nor https", url.scheme())));
     }
@@ -211,11 +215,15 @@ async fn carry_out(
         smoked = ask_all(&lane, arguments, interrupt).await;
     }
     for row in &subject.stability {
-        let reading = probe::read(&row.probe, &subject.folder).await;
-        report.probes.push(ProbeAnswer { name: row.name.clone(), value: reading.value, failure: reading.failure });
+        let reading = tokio::select! {
+            reading = probe::read(&row.probe, &subject.folder) => reading,
+            () = interrupt.token().cancelled() => break,
+        };
+        let failure = reading.failure.map(|failure| lane.target.secrets().mask(&failure).into_owned());
+        report.probes.push(ProbeAnswer { name: row.name.clone(), value: reading.value, failure });
     }
     if let Some(warm) = launched {
-        let record = warm.stop().await;
+        let record = warm.stop(lane.target.secrets()).await;
         report.problems.extend(record.log_tail.iter().map(|line| format!("endpoint log: {line}")));
         drop(std::fs::remove_file(&log));
     }

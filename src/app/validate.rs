@@ -12,13 +12,13 @@ use crate::units::format_duration;
 use crate::workload::Workload;
 
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
-    let source = read_contract(&arguments.contract)?;
+    let source = read_contract(&arguments.contract, "validate")?;
     let contract = &source.loaded.contract;
     let workload = build_workload(contract)?;
     let report = describe(contract, &workload, &plan(contract));
     match arguments.output_format {
-        PlanFormat::Table => print(&report::plan(&report, width(), color())),
-        PlanFormat::Json => print(&report::json(&report)),
+        PlanFormat::Table => print(&report::plan(&report, width(), color()))?,
+        PlanFormat::Json => print(&report::json(&report))?,
     }
     Ok(Exit::Pass)
 }

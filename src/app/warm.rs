@@ -1,6 +1,6 @@
 //! Bringing the endpoint up: launch, readiness, and a request that really yields output.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::exit::Failure;
 use crate::contract::{Endpoint, Launch, LaunchWhat};
-use crate::drive::{Exchange, Lane, Order, exchange};
-use crate::endpoint::{LaunchSpec, NotReady, Running, http_client, launch, port_answers, wait_ready};
+use crate::drive::{Exchange, Lane, Order, Secrets, exchange};
+use crate::endpoint::{LaunchSpec, NotReady, Running, http_client, launch, mask_log, port_answers, wait_ready};
 use crate::observe::Outcome;
 use crate::record::{EndpointKind, EndpointRecord, Readiness, Stop};
 use crate::units::format_duration;
@@ -30,19 +30,24 @@ pub(super) struct Warm {
     pub(super) running: Option<Running>,
     /// For the result.
     pub(super) record: EndpointRecord,
+    /// Where the output of a launched endpoint goes.
+    log: PathBuf,
 }
 
 impl Warm {
-    /// Ends a launched endpoint, noting how it ended when it had ended before.
-    pub(super) async fn stop(mut self) -> EndpointRecord {
+    /// Ends a launched endpoint, noting how it ended when it had ended before. What it wrote is kept without the secrets.
+    pub(super) async fn stop(mut self, secrets: &Secrets) -> EndpointRecord {
         if let Some(running) = self.running.take() {
             if let Some(exit) = running.exited() {
                 self.record.exited = Some(exit.to_string());
             }
             if self.record.exited.is_some() || self.record.ready != Readiness::Ready {
-                self.record.log_tail = running.log_tail(TAIL_LINES);
+                let tail = running.log_tail(TAIL_LINES);
+                self.record.log_tail = tail.iter().map(|line| secrets.mask(line).into_owned()).collect();
             }
             running.stop().await;
+            // A log that cannot be read any more holds nothing that could be found in it.
+            drop(mask_log(&self.log, |line| secrets.mask(line).into_owned()));
         }
         self.record
     }
@@ -65,9 +70,15 @@ pub(super) async fn warm_up(
     cancel: &CancellationToken,
 ) -> Result<Warm, Failure> {
     let begun = Instant::now();
-    let mut warm = Warm { running: None, record: describe(endpoint) };
+    let mut warm = Warm { running: None, record: describe(endpoint), log: log.to_owned() };
     if let Some(spec) = &endpoint.launch {
-        warm.running = match start(spec, endpoint, folder, log).await {
+        let started = tokio::select! {
+            biased;
+            // What was begun of the start ends with it.
+            () = cancel.cancelled() => return Ok(warm),
+            started = start(spec, endpoint, folder, log) => started,
+        };
+        warm.running = match started {
             Ok(running) => Some(running),
             Err(detail) => {
                 warm.record.ready = Readiness::NotReady { detail };

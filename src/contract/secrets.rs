@@ -29,7 +29,9 @@ pub(super) fn pointer_may_hold(pointer: &str) -> bool {
 
 /// Whether a source line may hold a secret; better a line too many than a token in a log.
 pub(super) fn line_may_hold(line: &str) -> bool {
-    let credentials = line.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    // With or without a scheme: `http://me:pw@host/` and `me:pw@host/`.
+    let credentials = line.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
+        || line.split_whitespace().any(|word| word.split_once(':').is_some_and(|(_, rest)| rest.contains('@')));
     let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
     let lower = line.to_ascii_lowercase();
     credentials
@@ -87,10 +89,11 @@ mod tests {
 
     #[test]
     fn lines_with_credentials_are_not_shown() {
-        for line in ["url: http://me:pw@host/", "X-Api-Key: abc", "  - sk-abc", "a: \"Bearer x\""] {
+        for line in ["url: http://me:pw@host/", "url: me:pw@host/v1", "X-Api-Key: abc", "  - sk-abc", "a: \"Bearer x\""]
+        {
             assert!(line_may_hold(line), "{line}");
         }
-        for line in ["url: http://host/v1", "timeout: 3", "payload: { max_tokens: 3 }"] {
+        for line in ["url: http://host/v1", "owner: me@host", "timeout: 3", "payload: { max_tokens: 3 }"] {
             assert!(!line_may_hold(line), "{line}");
         }
     }

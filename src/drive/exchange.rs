@@ -165,7 +165,14 @@ pub async fn exchange(
             call.read(body, reader, &mut watch, cancel).await
         }
     };
-    let trace = RequestTrace { error: trace.error.map(|e| target.secrets.mask(&e).into_owned()), ..trace };
+    let mask = |text: String| target.secrets.mask(&text).into_owned();
+    // Whatever the server can word is masked here, once; the texts of the reply where they are kept.
+    let trace = RequestTrace {
+        error: trace.error.map(mask),
+        finish_reason: trace.finish_reason.map(mask),
+        finish_reason_raw: trace.finish_reason_raw.map(mask),
+        ..trace
+    };
     let sent_ns = call.sent_ns(dispatched_ns);
     if let Some(connection) = call.reusable() {
         pool.give_back(connection);

@@ -28,6 +28,14 @@ pub enum TargetError {
         /// The variable.
         variable: String,
     },
+    /// A header's variable is set to nothing.
+    #[error("header `{header}`: the environment variable `{variable}` is empty; set it to the secret before the run")]
+    Empty {
+        /// The header.
+        header: String,
+        /// The variable.
+        variable: String,
+    },
     /// A header that HTTP does not allow.
     #[error("header `{header}`: {problem}")]
     Header {
@@ -214,6 +222,9 @@ fn headers(endpoint: &Endpoint, secrets: &mut Secrets) -> Result<HeaderMap, Targ
             HeaderSource::Environment { variable, prefix } => {
                 let secret = std::env::var(variable)
                     .map_err(|_| TargetError::Variable { header: header.name.clone(), variable: variable.clone() })?;
+                if secret.trim().is_empty() {
+                    return Err(TargetError::Empty { header: header.name.clone(), variable: variable.clone() });
+                }
                 secrets.add(secret.trim());
                 value_of(&header.name, &format!("{prefix}{}", secret.trim()))?
             }

@@ -341,7 +341,10 @@ fn masked(secrets: &Secrets, mut texts: ReplyTexts) -> ReplyTexts {
     mask(&mut texts.reasoning);
     mask(&mut texts.refusal);
     texts.by_choice.iter_mut().for_each(mask);
-    texts.tool_calls.iter_mut().for_each(|call| mask(&mut call.arguments));
+    texts.tool_calls.iter_mut().for_each(|call| {
+        mask(&mut call.name);
+        mask(&mut call.arguments);
+    });
     texts
 }
 

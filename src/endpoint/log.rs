@@ -1,7 +1,7 @@
 //! The end of a launched endpoint's log.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// How much of the log's end is looked at, in bytes.
@@ -25,9 +25,51 @@ pub(super) fn tail(path: &Path, lines: usize) -> io::Result<Vec<String>> {
     Ok(all.iter().skip(first).map(|line| (*line).to_owned()).collect())
 }
 
+/// Rewrites a file so that no secret stays in it: every line, cut at 64 KiB, goes through `mask`. A file without any is
+/// left as it is.
+///
+/// # Errors
+/// When the file cannot be read, or the new one not be written.
+pub fn mask_log(path: &Path, mask: impl Fn(&str) -> String) -> io::Result<()> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let draft = path.with_extension("draft");
+    let mut writer = BufWriter::new(File::create(&draft)?);
+    let (mut line, mut changed) = (Vec::new(), false);
+    let mut rewrite = || -> io::Result<()> {
+        while (&mut reader).take(TAIL_BYTES).read_until(b'\n', &mut line)? > 0 {
+            let text = String::from_utf8_lossy(&line);
+            let masked = mask(&text);
+            if masked == text {
+                writer.write_all(&line)?;
+            } else {
+                changed = true;
+                writer.write_all(masked.as_bytes())?;
+            }
+            line.clear();
+        }
+        writer.flush()
+    };
+    let rewritten = rewrite();
+    if rewritten.is_ok() && changed {
+        std::fs::rename(&draft, path)
+    } else {
+        rewritten.and(std::fs::remove_file(&draft))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_is_masked_in_place() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("endpoint.log");
+        std::fs::write(&path, b"token abc\nother\xff\nabc").expect("the log is written");
+        mask_log(&path, |line| line.replace("abc", "***")).expect("the log is masked");
+        assert_eq!(std::fs::read(&path).expect("the log is read"), b"token ***\nother\xff\n***");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    }
 
     fn tail_of(content: &[u8], lines: usize) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a temporary folder");

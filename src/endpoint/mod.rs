@@ -15,5 +15,6 @@ mod supervise;
 pub use client::{ClientError, http_client, trusted_roots};
 pub use exit::Exit;
 pub use launch::{LaunchError, LaunchSpec, Running, launch};
+pub use log::mask_log;
 pub use ready::{NotReady, port_answers, ready_target, wait_ready};
 pub use supervise::{SuperviseArguments, supervise};

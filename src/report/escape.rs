@@ -3,6 +3,8 @@
 //! Nothing else in this module writes such text into a report, so these two functions are the place to look when a report
 //! shows something that it should not.
 
+use std::borrow::Cow;
+
 /// The longest text shown in one place; more is cut with an ellipsis.
 pub(super) const TEXT_CAP: usize = 400;
 
@@ -59,6 +61,29 @@ pub(super) fn markdown(text: &str, cap: usize) -> String {
     safe
 }
 
+/// Makes text of several lines safe for standard error: what is hidden or moves other text becomes visible, and no line
+/// begins like a command to the runner of a CI job, which reads standard error too.
+pub fn plain(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            safe.push('\n');
+        }
+        uncommanding(line).chars().for_each(|c| push_visible(&mut safe, c));
+    }
+    safe
+}
+
+/// The line, with a bar before its text where the runner of a CI job would take it for a command: such a runner reads what
+/// a job prints, and looks behind the blanks at the start of each line.
+pub(super) fn uncommanding(line: &str) -> Cow<'_, str> {
+    let text = line.trim_start();
+    if !["::", "##["].iter().any(|start| text.starts_with(start)) {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(format!("{}| {text}", &line[..line.len() - text.len()]))
+}
+
 /// Writes one character so that a reader sees it and a terminal does nothing else.
 fn push_visible(out: &mut String, c: char) {
     match c {
@@ -113,6 +138,19 @@ fn breaks_apart(previous: char, c: char, next: Option<char>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_lines_move_nothing_and_command_nobody() {
+        for (text, shown) in [
+            ("a\n  b", "a\n  b"),
+            ("a\u{1b}[2Jb\r", "a␛[2Jb␍"),
+            ("a\n  ::error::b", "a\n  | ::error::b"),
+            ("##[error]b", "| ##[error]b"),
+            ("a ::b", "a ::b"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+    }
 
     #[test]
     fn a_terminal_sees_no_control_character() {

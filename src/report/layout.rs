@@ -172,7 +172,7 @@ impl Page {
     }
 
     fn push(&mut self, line: &str) {
-        self.out.push_str(line.trim_end());
+        self.out.push_str(escape::uncommanding(line).trim_end());
         self.out.push('\n');
     }
 }

@@ -21,6 +21,7 @@ mod tests;
 
 use serde::Serialize;
 
+pub use escape::plain;
 pub use markdown::markdown;
 pub use plan::{ObjectiveRow, PlanReport, PlanStep, plan};
 pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};

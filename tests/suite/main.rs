@@ -1,15 +1,24 @@
 //! The tests that go through the real binary, and those of the driver over real sockets.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
+mod bad_input;
 #[path = "../support/client.rs"]
 mod client;
 mod dialects;
 mod endpoint;
-#[path = "../support/gate.rs"]
+mod full_disk;
 mod gate;
 mod http2;
+mod interrupt;
+mod judging;
 mod limits;
+mod lost_endpoint;
 mod real;
+#[path = "../support/run.rs"]
+mod run;
+mod scene;
+mod scripted;
+mod secrets;
 #[path = "../support/server.rs"]
 mod server;
 mod tls;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::gate::{Endpoint, Gate, Parallel, at};
+use crate::run::{Endpoint, Gate, Parallel, at};
 
 /// Nearest rank: the ⌈q·n⌉-th smallest.
 fn quantile(sorted: &[u64], parts_per_10_000: usize) -> u64 {
