@@ -10,7 +10,8 @@ use super::gate::{print, report_as};
 use crate::contract::{Contract, from_value};
 use crate::judge::conclude;
 use crate::record::{
-    RunResult, StoreError, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step, summarise_trial,
+    RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step,
+    summarise_trial,
 };
 use crate::report::plain;
 
@@ -32,7 +33,11 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     }
     conclude(&contract, &mut result);
     print(&report_as(&result, arguments.output_format))?;
-    if result != stored {
+    if result != stored && matches!(result.stopped, Some(Stop::Storage { .. })) {
+        // What could not be written was still counted while the run lasted.
+        let said = "goodput: the disk was full: the run counted requests that are not in requests.jsonl, which decides";
+        drop(writeln!(std::io::stderr(), "{said}"));
+    } else if result != stored {
         let what = if result.verdict == stored.verdict { "figures" } else { "verdict" };
         return Err(Failure::internal(format!(
             "{}: the stored {what} is not what the evidence yields",

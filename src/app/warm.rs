@@ -72,14 +72,8 @@ pub(super) async fn warm_up(
     let begun = Instant::now();
     let mut warm = Warm { running: None, record: describe(endpoint), log: log.to_owned() };
     if let Some(spec) = &endpoint.launch {
-        let started = tokio::select! {
-            biased;
-            // What was begun of the start ends with it.
-            () = cancel.cancelled() => return Ok(warm),
-            started = start(spec, endpoint, folder, log) => started,
-        };
-        warm.running = match started {
-            Ok(running) => Some(running),
+        warm.running = match start(spec, endpoint, folder, log, cancel).await {
+            Ok(running) => running,
             Err(detail) => {
                 warm.record.ready = Readiness::NotReady { detail };
                 return Ok(warm);
@@ -115,8 +109,21 @@ fn describe(endpoint: &Endpoint) -> EndpointRecord {
     }
 }
 
-async fn start(spec: &Launch, endpoint: &Endpoint, folder: &Path, log: &Path) -> Result<Running, String> {
-    if port_answers(&endpoint.url).await {
+/// Starts the endpoint; `None` when `cancel` was called before. Once begun, the start is carried through, so that whoever
+/// stops the run can wait for the whole group's end.
+async fn start(
+    spec: &Launch,
+    endpoint: &Endpoint,
+    folder: &Path,
+    log: &Path,
+    cancel: &CancellationToken,
+) -> Result<Option<Running>, String> {
+    let taken = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(None),
+        taken = port_answers(&endpoint.url) => taken,
+    };
+    if taken {
         let authority = &endpoint.url[url::Position::BeforeHost..url::Position::AfterPort];
         return Err(format!(
             "something answers at {authority} already; stop it, or it would be measured instead of what is launched"
@@ -147,7 +154,7 @@ async fn start(spec: &Launch, endpoint: &Endpoint, folder: &Path, log: &Path) ->
         stop_within: spec.stop_within,
         environment: Vec::new(),
     };
-    launch(spec).await.map_err(|error| error.to_string())
+    launch(spec).await.map(Some).map_err(|error| error.to_string())
 }
 
 /// Why there is no output yet.

@@ -1,6 +1,6 @@
 //! Text that others wrote (contracts, servers, models, processes), made harmless: one function per format.
 //!
-//! Nothing else in this module writes such text into a report, so these two functions are the place to look when a report
+//! Nothing else in this module writes such text into a report, so this file is the place to look when a report
 //! shows something that it should not.
 
 use std::borrow::Cow;

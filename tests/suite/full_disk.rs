@@ -58,6 +58,24 @@ fn a_full_disk_stops_the_load_and_is_said() {
 }
 
 #[test]
+fn a_run_whose_disk_was_full_is_judged_from_what_is_there() {
+    let mut contract = Contract::of(SIMULATED);
+    contract.loads = "400/s";
+    contract.trial = "requests: 40000, warm_up: 10ms";
+    let scene = Scene::with(&contract, "");
+    scene.write("contract.yaml", contract.text().replace("at_load: 40/s", "at_load: 400/s"));
+    // A limit on each file, not on all of them: the result still fits.
+    let mut command = gate(&scene, &scene.path("runs"));
+    command.env("LIMITED", "1");
+    let ran = scene.run(command).exits(70);
+    let result = ran.result();
+    assert_eq!(result.value["stopped"]["cause"], "storage");
+    assert_eq!(result.row("completeness"), ("UNKNOWN", "internal"));
+    let ran = scene.run(scene.goodput(&["judge", &result.folder.display().to_string()])).exits(3);
+    assert!(!ran.stderr.contains("is not what the evidence yields"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_disk_that_is_full_before_the_load_starts_nothing() {
     let scene = Scene::with(&Contract::of(SIMULATED), "");
     let Some(disk) = SmallDisk::mount(scene.path("disk")) else { return };

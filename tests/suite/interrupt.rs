@@ -54,7 +54,7 @@ fn a_signal_under_load_keeps_what_was_measured() {
         let result = ran.result();
         assert_stopped(&result, signal);
         assert!(result.requests().len() >= 20);
-        assert_eq!(result.row("success_rate"), ("UNKNOWN", "cancelled"));
+        assert_eq!(result.row("success_rate").0, "UNKNOWN");
         assert!(started.into_iter().all(|pid| !runs(pid)));
         // The files alone give the same.
         let again = scene.run(scene.goodput(&["judge", &result.folder.display().to_string()]));

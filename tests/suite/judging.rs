@@ -83,13 +83,20 @@ fn a_request_that_is_lost_or_added_is_noticed() {
     judge(&scene, &folder).says(&["requests.jsonl", "the figures of result.json are taken as they are"]).exits(3);
 }
 
+/// A capacity that nothing measured.
+fn capacity(load: &Value) -> Value {
+    serde_json::json!({
+        "holds_at": load, "breaks_at": null, "confidence": null, "goodput": 1000.0, "non_monotone": false, "binding": null
+    })
+}
+
 #[test]
 fn an_edited_result_is_noticed() {
     let edits: [fn(&mut Value); 6] = [
         |result| result["steps"][0]["trials"][0]["window"]["decided"] = 19.into(),
         |result| result["steps"][1]["goodput"] = 1000.0.into(),
         |result| result["verdict"]["overall"] = "PASS".into(),
-        |result| result["capacity"]["holds_at"] = result["steps"][0]["load"].clone(),
+        |result| result["capacity"] = capacity(&result["steps"][0]["load"]),
         |result| result["completeness"]["measured"] = 99.into(),
         |result| result["probes"][0]["after"]["value"] = 5.0.into(),
     ];
@@ -98,9 +105,6 @@ fn an_edited_result_is_noticed() {
     for (number, change) in edits.into_iter().enumerate() {
         fs::write(folder.join("result.json"), &whole).unwrap();
         edit(&folder, change);
-        if read(&folder.join("result.json")) == serde_json::from_str::<Value>(&whole).unwrap().to_string() {
-            continue;
-        }
         let ran = judge(&scene, &folder).exits(70);
         assert!(ran.stderr.contains("is not what the evidence yields"), "edit {number}: {}", ran.stderr);
     }

@@ -120,7 +120,10 @@ fn a_server_that_falls_silent_under_load_ends_in_timeouts() {
     let result = ran.result();
     let requests = result.requests();
     let window: Vec<_> = requests.iter().filter(|line| line["segment"] == "window").collect();
-    assert_eq!(window.len(), 120, "every scheduled request of both steps is there");
+    // On a busy machine a trial can be void and is repeated.
+    let trials = requests.iter().map(|line| line["trial"].as_u64().unwrap()).max().unwrap() as usize + 1;
+    assert!(trials >= 2);
+    assert_eq!(window.len(), 60 * trials, "every scheduled request of every trial is there");
     for line in &window {
         assert_eq!(
             (&line["outcome"], &line["first_output_ns"]),
