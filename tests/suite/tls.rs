@@ -21,7 +21,7 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::client::{Client, endpoint};
+use crate::client::{Client, REST, endpoint};
 use crate::server::{EVENTS, Server, answer_all, read_head, read_request, reply};
 
 /// A server with a certificate for `127.0.0.1` that notes the HTTP version of every request.
@@ -86,7 +86,9 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, versions: Arc<Mutex<Vec
 /// Asks twice and gives back the outcomes.
 async fn ask_twice(endpoint: &Endpoint) -> [Outcome; 2] {
     let client = Client::of(endpoint);
-    [client.ask().await.trace.outcome, client.ask().await.trace.outcome]
+    let first = client.ask().await.trace.outcome;
+    tokio::time::sleep(REST).await;
+    [first, client.ask().await.trace.outcome]
 }
 
 #[tokio::test]

@@ -11,18 +11,36 @@ use goodput::observe::{Outcome, Warning};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
-use crate::client::{Client, HANG, ask_once, assert_ok, endpoint, error};
+use crate::client::{Client, HANG, REST, ask_once, assert_ok, endpoint, error};
 use crate::server::{ENDLESS_HEAD, EVENTS, Server, answer_all, answer_once, read_head, read_request, reply, until};
 
 #[tokio::test]
 async fn a_kept_connection_carries_every_request() {
     let server = Server::start(|_, stream| answer_all(stream, reply(""))).await;
     let client = Client::to(&server.url());
+    assert_ok(&client.ask().await);
+    tokio::time::sleep(REST).await;
     for _ in 0..20 {
         assert_ok(&client.ask().await);
     }
     assert_eq!(server.accepted(), 1);
     assert_eq!(client.pool.open_connections(), 1);
+}
+
+/// What llama.cpp's server does after every stream: it promises to keep the connection, and closes it.
+#[tokio::test]
+async fn a_server_that_breaks_its_promise_to_keep_connections_costs_no_failure() {
+    let server = Server::start(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        stream.write_all(reply("keep-alive: timeout=5, max=100\r\n").as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    })
+    .await;
+    let client = Client::to(&server.url());
+    for _ in 0..20 {
+        assert_ok(&client.ask().await);
+    }
+    assert_eq!(server.accepted(), 20);
 }
 
 #[tokio::test]

@@ -191,7 +191,8 @@ fn clients_of_a_closed_loop_ask_one_after_the_other() {
     let run = Gate::start(&endpoint, traffic, slo).finish();
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(endpoint.seen(|seen| seen.most_open), 4, "as many as there are clients, and never more");
-    assert!(endpoint.server.accepted() <= 5, "{} connections", endpoint.server.accepted());
+    // One to see it ready, one for each client, and once more each until the server has kept one open for a while.
+    assert!(endpoint.server.accepted() <= 13, "{} connections", endpoint.server.accepted());
     let requests = run.of_trial(0);
     let sorted = |field: &str| {
         let mut times: Vec<u64> = requests.iter().map(|request| at(request, field)).collect();

@@ -167,7 +167,7 @@ fn faults(case: &Case, due_ns: u64, exchange: &Exchange) -> Vec<String> {
 async fn every_case_over_tcp_is_concluded_as_the_corpus_says() {
     let replay = Replay::start();
     let cases = Case::supported();
-    assert_eq!(cases.len(), 77, "the corpus has 77 cases of the dialects that are read");
+    assert_eq!(cases.len(), 90, "the corpus has 90 cases of the dialects that are read");
     let replies = join_all(cases.iter().map(|case| ask(&replay, case))).await;
     let faults: Vec<String> =
         cases.iter().zip(&replies).flat_map(|(case, (due_ns, exchange))| faults(case, *due_ns, exchange)).collect();

@@ -13,6 +13,9 @@ use crate::server::{Server, answer_once};
 /// Longer than any of these can take; only a hang meets it.
 pub(crate) const HANG: Duration = Duration::from_secs(60);
 
+/// Long enough for a connection to show that its server keeps it open; from then on connections are used again at once.
+pub(crate) const REST: Duration = Duration::from_millis(80);
+
 /// An endpoint with nothing special about it.
 pub(crate) fn endpoint(url: &str) -> Endpoint {
     Endpoint {
