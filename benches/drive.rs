@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use goodput::contract::{Contract, parse};
-use goodput::drive::{Clock, Lane, Pool, Progress, Target, open_file_limit, run_trial};
+use goodput::drive::{Clock, Lane, Pool, Progress, Target, open_file_limit, raise_priority, run_trial};
 use goodput::record::{RecordSink, RequestRecord, TrialRecord, summarise_trial};
-use goodput::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, TrialCounts, TrialShape};
+use goodput::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, Segment, TrialCounts, TrialShape};
 use goodput::units::{Load, Rate};
 use goodput::workload::{Case, Workload};
 use serde_json::{Value, json};
@@ -25,8 +25,9 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
     open_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    // As the command itself does.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(raise_priority).build();
+    runtime.unwrap().block_on(async {
         if is_wanted("pacing") {
             pacing().await;
         }
@@ -232,7 +233,7 @@ struct Keep {
 
 impl RecordSink for Keep {
     fn record(&mut self, record: &RequestRecord) -> std::io::Result<()> {
-        if let (Some(sent), Some(first)) = (record.sent_ns, record.first_output_ns) {
+        if let (Segment::Window, Some(sent), Some(first)) = (record.segment, record.sent_ns, record.first_output_ns) {
             self.ttft_from_send.push((record.arrival, first.saturating_sub(sent)));
         }
         Ok(())
