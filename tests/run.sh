@@ -64,7 +64,8 @@ say "examples in the documentation"
 cargo test --locked --doc --quiet
 
 say "quick start"
-"$goodput" gate --runs "$scratch/runs" examples/quickstart/contract.yaml
+# A machine that is busy otherwise may leave it UNKNOWN (3), which the table then explains.
+"$goodput" gate --runs "$scratch/runs" examples/quickstart/contract.yaml || [ $? -eq 3 ]
 
 if [ "$real" = yes ]; then
   say "real server"

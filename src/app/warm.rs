@@ -71,7 +71,11 @@ pub(super) async fn warm_up(
 ) -> Result<Warm, Failure> {
     let begun = Instant::now();
     let mut warm = Warm { running: None, record: describe(endpoint), log: log.to_owned() };
+    // What is wrong with the contract or the machine is told before anything is started.
+    let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(spec) = &endpoint.launch {
+        refuse_taken_port(endpoint, cancel).await?;
         warm.running = match start(spec, endpoint, folder, log, cancel).await {
             Ok(running) => running,
             Err(detail) => {
@@ -80,7 +84,7 @@ pub(super) async fn warm_up(
             }
         };
     }
-    warm.record.ready = match wait(endpoint, lane, warm.running.as_ref(), cancel).await? {
+    warm.record.ready = match wait(endpoint, lane, &client, warm.running.as_ref(), cancel).await {
         Ok(()) => Readiness::Ready,
         Err(NotReadyYet::Cancelled) => Readiness::NotAsked,
         Err(NotReadyYet::Seen(detail)) if endpoint.launch.is_some() => Readiness::NotReady { detail },
@@ -109,6 +113,24 @@ fn describe(endpoint: &Endpoint) -> EndpointRecord {
     }
 }
 
+/// A server left over from before would be taken for the one that is launched, and measured. That says nothing about the
+/// change under test, so it is a mistake of whoever runs the command and no verdict.
+async fn refuse_taken_port(endpoint: &Endpoint, cancel: &CancellationToken) -> Result<(), Failure> {
+    let taken = tokio::select! {
+        biased;
+        () = cancel.cancelled() => false,
+        taken = port_answers(&endpoint.url) => taken,
+    };
+    if !taken {
+        return Ok(());
+    }
+    let authority = &endpoint.url[url::Position::BeforeHost..url::Position::AfterPort];
+    Err(Failure::usage(format!(
+        "something answers at {authority} already, where `endpoint.launch` is to start a server"
+    ))
+    .hint("stop it, or remove `launch` to measure it as it is"))
+}
+
 /// Starts the endpoint; `None` when `cancel` was called before. Once begun, the start is carried through, so that whoever
 /// stops the run can wait for the whole group's end.
 async fn start(
@@ -118,16 +140,8 @@ async fn start(
     log: &Path,
     cancel: &CancellationToken,
 ) -> Result<Option<Running>, String> {
-    let taken = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Ok(None),
-        taken = port_answers(&endpoint.url) => taken,
-    };
-    if taken {
-        let authority = &endpoint.url[url::Position::BeforeHost..url::Position::AfterPort];
-        return Err(format!(
-            "something answers at {authority} already; stop it, or it would be measured instead of what is launched"
-        ));
+    if cancel.is_cancelled() {
+        return Ok(None);
     }
     let program = std::env::current_exe().map_err(|error| format!("failed to find the program itself: {error}"))?;
     let command = match &spec.what {
@@ -166,19 +180,18 @@ enum NotReadyYet {
 async fn wait(
     endpoint: &Endpoint,
     lane: &Lane,
+    client: &reqwest::Client,
     running: Option<&Running>,
     cancel: &CancellationToken,
-) -> Result<Result<(), NotReadyYet>, Failure> {
+) -> Result<(), NotReadyYet> {
     let Some(spec) = &endpoint.launch else {
-        return Ok(first_output(lane, EXTERNAL_ATTEMPTS, endpoint.timeout * EXTERNAL_ATTEMPTS, cancel).await);
+        return first_output(lane, EXTERNAL_ATTEMPTS, endpoint.timeout * EXTERNAL_ATTEMPTS, cancel).await;
     };
-    let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
-        .map_err(|error| Failure::usage(error.to_string()))?;
     let path = spec.ready_path.as_deref();
-    match wait_ready(&endpoint.url, path, spec.ready_within, running, &client, cancel).await {
+    match wait_ready(&endpoint.url, path, spec.ready_within, running, client, cancel).await {
         Ok(()) => {}
-        Err(NotReady::Cancelled) => return Ok(Err(NotReadyYet::Cancelled)),
-        Err(other) => return Ok(Err(NotReadyYet::Seen(other.to_string()))),
+        Err(NotReady::Cancelled) => return Err(NotReadyYet::Cancelled),
+        Err(other) => return Err(NotReadyYet::Seen(other.to_string())),
     }
     let ended = async {
         match running {
@@ -186,11 +199,11 @@ async fn wait(
             None => std::future::pending().await,
         }
     };
-    Ok(tokio::select! {
+    tokio::select! {
         biased;
         exit = ended => Err(NotReadyYet::Seen(format!("the endpoint {exit} before a request yielded output"))),
         seen = first_output(lane, u32::MAX, spec.first_token_within, cancel) => seen,
-    })
+    }
 }
 
 /// Asks with the first case until a request yields output, the attempts or the time are used up, or the answer is one that

@@ -89,9 +89,16 @@ fn a_program_that_is_missing_fails_with_what_to_do() {
 fn what_answers_already_is_not_taken_for_what_is_launched() {
     let other = Scripted::start(|_, _| Answer::Bytes(streamed("hi", "stop")));
     let scene = Scene::with(&Contract::of(launched(other.address.port(), "sleep 1000")), "");
-    let ran = scene.gate().exits(1).shows(&["something answers at", "already; stop it"]);
-    assert_nothing_measured(&ran.result());
+    scene.gate().exits(2).says(&["something answers at", "stop it"]);
     assert_eq!(other.seen(), 0);
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_told_before_anything_is_started() {
+    let endpoint = format!("{}\n  ca_file: missing.pem", launched(closed_port(), "touch started; sleep 1000"));
+    let scene = Scene::with(&Contract::of(endpoint), "");
+    scene.gate().exits(2).says(&["ca_file", "missing.pem"]);
+    assert!(!scene.path("started").exists(), "the endpoint was started");
 }
 
 #[test]
