@@ -7,8 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::{Clock, Pool};
-use crate::record::{HealthRecord, Quantiles};
-use crate::units::Share;
+use crate::record::{HealthRecord, quantiles};
 
 /// The heartbeat's period.
 const BEAT: Duration = Duration::from_millis(10);
@@ -76,7 +75,7 @@ pub(super) struct Beats {
 
 impl Beats {
     pub(super) fn fill(self, health: &mut HealthRecord) {
-        health.runtime_lag = quantiles(self.lags_ns);
+        health.runtime_lag = quantiles(self.lags_ns, 0);
         health.connections = Some(self.connections);
     }
 }
@@ -95,16 +94,4 @@ pub(super) async fn heartbeat(pool: &Pool, end: CancellationToken) -> Beats {
         beats.lags_ns.push(Instant::now().saturating_duration_since(due).as_nanos() as u64);
         beats.connections = beats.connections.max(pool.open_connections());
     }
-}
-
-/// Nearest-rank quantiles of measured values; `None` without any.
-pub(super) fn quantiles(mut values: Vec<u64>) -> Option<Quantiles> {
-    values.sort_unstable();
-    let count = values.len() as u64;
-    let at = |percent: u32| {
-        let rank = Share::from_ppm(percent * 10_000)?.nearest_rank(count);
-        values.get(rank as usize - 1).copied()
-    };
-    let max_ns = *values.last()?;
-    Some(Quantiles { count, p50_ns: at(50), p90_ns: at(90), p95_ns: at(95), p99_ns: at(99), max_ns: Some(max_ns) })
 }

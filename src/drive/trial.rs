@@ -11,12 +11,14 @@ use tokio_util::task::TaskTracker;
 
 use super::collect::{Collected, Finished, collect};
 use super::exchange::{Order, exchange};
-use super::health::{Baseline, heartbeat, quantiles};
+use super::health::{Baseline, heartbeat};
 use super::pace::pace;
 use super::{Clock, Pool, Secrets, Target};
 use crate::contract::RequestLimits;
 use crate::observe::{Outcome, ReplyTexts};
-use crate::record::{HealthRecord, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade};
+use crate::record::{
+    HealthRecord, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade, quantiles,
+};
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, Schedule, Segment, TrialShape};
 use crate::workload::{CaseOrder, Workload};
 
@@ -168,7 +170,7 @@ pub async fn run_trial<S: RecordSink>(
         beats.fill(&mut health);
     }
     let Collected { accumulator, dispatch_lags_ns, kept, failure } = collected;
-    health.dispatch_lag = quantiles(dispatch_lags_ns);
+    health.dispatch_lag = quantiles(dispatch_lags_ns, 0);
     let facts = facts(planned, health, !interrupted);
     (TrialRun { facts, accumulator, kept, storage_failure: failure, endpoint_lost }, sink)
 }

@@ -35,11 +35,6 @@ impl Schedule {
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
-
-    /// When the last arrival is due, in nanoseconds since the trial's start.
-    pub fn end_ns(&self) -> u64 {
-        self.arrivals.last().map_or(0, |a| a.offset_ns)
-    }
 }
 
 /// `D(c) = ⌊(c·10¹² + ⌊λ_milli/2⌋) / λ_milli⌋`: the length of a segment of `count` arrivals.

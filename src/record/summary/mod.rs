@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use accumulator::Completion;
 pub use accumulator::TrialAccumulator;
 use gaps::GapHistogram;
-use quantiles::{evidence, latency_quantiles, quantiles};
+pub use quantiles::quantiles;
+use quantiles::{evidence, latency_quantiles};
 
 use super::model::{DriftRecord, HealthRecord, Quantiles, StepRecord, TrialRecord, WindowCounts};
 use crate::contract::{LatencyMetric, Slo};

@@ -12,7 +12,7 @@ use super::accumulator::{Standing, WindowRow};
 const ALPHA: f64 = 0.05;
 
 /// Quantiles of finite values and a number of infinite ones; `None` without any.
-pub(super) fn quantiles(mut finite: Vec<u64>, infinite: u64) -> Option<Quantiles> {
+pub fn quantiles(mut finite: Vec<u64>, infinite: u64) -> Option<Quantiles> {
     finite.sort_unstable();
     let count = finite.len() as u64 + infinite;
     let at = |ppm| Share::from_ppm(ppm).and_then(|quantile| value_at(&finite, quantile.nearest_rank(count)));
