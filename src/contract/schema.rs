@@ -19,10 +19,6 @@ pub(super) const MOST_CLIENTS: u64 = 100_000;
 /// The most requests of one trial, warm-up and drain included.
 pub(super) const MOST_REQUESTS: u64 = 10_000_000;
 
-/// Dialects that are known to people but not to this build, and how they are called elsewhere.
-pub(super) const LATER_PROTOCOLS: [&str; 5] =
-    ["openai-realtime", "openai_ws", "openai-speech", "openai_audio", "openai-transcription"];
-
 /// The JSON Schema (draft 2020-12) that contracts are validated against, as committed in `schemas/contract.schema.json`.
 pub fn schema() -> Value {
     SchemaSettings::draft2020_12()

@@ -67,9 +67,11 @@ impl Exchange {
             segment,
             case: case.to_owned(),
             scheduled_ns,
+            speech_end_ns: None,
             sent_ns: self.sent_ns.map(since),
             first_output_ns: trace.first_output_ns.map(since),
             first_answer_ns: trace.first_answer_ns.map(since),
+            first_audio_ns: trace.first_audio_ns.map(since),
             last_output_ns: trace.last_output_ns.map(since),
             finished_ns: Some(since(trace.finished_ns)),
             outcome: trace.outcome,
@@ -78,6 +80,8 @@ impl Exchange {
             first_output_kind: trace.first_output_kind,
             output_chunks: replied.then_some(trace.output_chunks),
             chunk_gaps_ns: replied.then_some(trace.chunk_gaps_ns),
+            audio_ns: trace.audio_ns,
+            underrun_ns: trace.underrun_ns,
             input_tokens: trace.input_tokens,
             output_tokens: trace.output_tokens,
             reasoning_tokens: trace.reasoning_tokens,
@@ -363,7 +367,7 @@ impl Call {
             }
         };
         let ended_ns = match &end {
-            ReplyEnd::Complete | ReplyEnd::Broken(_) => self.received_ns(),
+            ReplyEnd::Complete | ReplyEnd::Broken(_) | ReplyEnd::Closed(..) => self.received_ns(),
             ReplyEnd::TimedOut(_) | ReplyEnd::Cancelled => self.clock.now_ns(),
         };
         reader.finish(decided_ns.unwrap_or(ended_ns), end)

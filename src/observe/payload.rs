@@ -15,6 +15,9 @@ impl Protocol {
             Self::Ollama if path.trim_end_matches('/').ends_with("/generate") => {
                 json!({ "model": "$model", "prompt": "$prompt" })
             }
+            Self::OpenaiSpeech => return speech(&has),
+            Self::OpenaiTranscription => return json!({ "model": "$model", "file": "$audio", "response_format": "json" }),
+            Self::OpenaiRealtime => return turn(&has),
             Self::OpenaiResponses => {
                 json!({ "model": "$model", "input": if has("messages") { "$messages" } else { "$prompt" } })
             }
@@ -46,6 +49,7 @@ impl Protocol {
             }
             // These always count.
             Self::OpenaiChatJson | Self::OpenaiResponses | Self::AnthropicMessages | Self::Ollama => return,
+            Self::OpenaiRealtime | Self::OpenaiSpeech | Self::OpenaiTranscription => return,
         };
         if let Some(map) = object.and_then(Value::as_object_mut) {
             map.entry(key).or_insert(wish);
@@ -55,6 +59,33 @@ impl Protocol {
 
 fn messages(in_case: bool) -> Value {
     if in_case { json!("$messages") } else { json!([{ "role": "user", "content": "$prompt" }]) }
+}
+
+/// Sound in a container that tells its format, so that its duration can be measured.
+fn speech(has: impl Fn(&str) -> bool) -> Value {
+    let mut payload = json!({ "model": "$model", "input": "$prompt", "response_format": "wav" });
+    if has("voice") {
+        payload["voice"] = json!("$voice");
+    }
+    payload
+}
+
+/// One turn: what is said, in sound or in text, and the wish for a response. Sound is ended by us and not by the server's
+/// ear, so that the time from the end of speech is the server's alone.
+fn turn(has: impl Fn(&str) -> bool) -> Value {
+    let respond = json!({ "type": "response.create" });
+    if has("audio") {
+        let session = json!({ "type": "realtime", "audio": { "input": { "turn_detection": null } } });
+        return json!({ "events": [
+            { "type": "session.update", "session": session },
+            { "type": "input_audio_buffer.append", "audio": "$audio" },
+            { "type": "input_audio_buffer.commit" },
+            respond,
+        ] });
+    }
+    let content = json!([{ "type": "input_text", "text": "$prompt" }]);
+    let item = json!({ "type": "message", "role": "user", "content": content });
+    json!({ "events": [{ "type": "conversation.item.create", "item": item }, respond] })
 }
 
 /// The server holds one model, and its path alone makes it stream.

@@ -17,11 +17,17 @@ pub enum Protocol {
     Tgi,
     /// `POST /api/chat` or `/api/generate` of Ollama, streamed as JSON lines.
     Ollama,
+    /// WebSocket `/v1/realtime`: one turn of a conversation, text or sound.
+    OpenaiRealtime,
+    /// `POST /v1/audio/speech`: sound as the body, streamed or whole.
+    OpenaiSpeech,
+    /// `POST /v1/audio/transcriptions`: sound in a form, text back as one JSON body or as server-sent events.
+    OpenaiTranscription,
 }
 
 impl Protocol {
     /// Every dialect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::OpenaiChat,
         Self::OpenaiChatJson,
         Self::OpenaiCompletions,
@@ -29,6 +35,9 @@ impl Protocol {
         Self::AnthropicMessages,
         Self::Tgi,
         Self::Ollama,
+        Self::OpenaiRealtime,
+        Self::OpenaiSpeech,
+        Self::OpenaiTranscription,
     ];
 
     /// The name in contracts and on the command line.
@@ -41,6 +50,9 @@ impl Protocol {
             Self::AnthropicMessages => "anthropic-messages",
             Self::Tgi => "tgi",
             Self::Ollama => "ollama",
+            Self::OpenaiRealtime => "openai-realtime",
+            Self::OpenaiSpeech => "openai-speech",
+            Self::OpenaiTranscription => "openai-transcription",
         }
     }
 
@@ -54,6 +66,9 @@ impl Protocol {
             Self::AnthropicMessages => "anthropic_sse",
             Self::Tgi => "tgi_sse",
             Self::Ollama => "ndjson_ollama",
+            Self::OpenaiRealtime => "openai_ws",
+            Self::OpenaiSpeech => "openai_audio",
+            Self::OpenaiTranscription => "openai_transcription",
         }
     }
 
@@ -62,9 +77,9 @@ impl Protocol {
         Self::ALL.into_iter().find(|p| p.name() == name || p.adapter() == name)
     }
 
-    /// Whether a reply is a stream of messages and not one body.
+    /// Whether a reply is a stream of messages. One that may be a whole body as well is none until it has begun.
     pub fn streams(self) -> bool {
-        self != Self::OpenaiChatJson
+        !matches!(self, Self::OpenaiChatJson | Self::OpenaiSpeech | Self::OpenaiTranscription)
     }
 
     /// The value of the request's `Accept` header.
@@ -76,6 +91,8 @@ impl Protocol {
             | Self::AnthropicMessages
             | Self::Tgi => "text/event-stream",
             Self::OpenaiChatJson => "application/json",
+            Self::OpenaiRealtime | Self::OpenaiSpeech => "*/*",
+            Self::OpenaiTranscription => "application/json, text/event-stream",
             Self::Ollama => "application/x-ndjson",
         }
     }

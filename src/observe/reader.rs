@@ -41,6 +41,8 @@ pub enum ReplyEnd {
     Complete,
     /// The connection broke or closed before that; the transport's words.
     Broken(String),
+    /// The server closed the WebSocket with this code, where it gave one, and these words.
+    Closed(Option<u16>, String),
     /// The idle or total limit passed.
     TimedOut(&'static str),
     /// We stopped it.

@@ -178,7 +178,11 @@ impl ReplyState {
             first_output_ns: outputs.first.map(|(stamp, _)| stamp.at_ns),
             first_output_kind: outputs.first.map(|(_, kind)| kind),
             first_answer_ns: outputs.first_answer.map(|stamp| stamp.at_ns),
+            first_audio_ns: None,
             last_output_ns: outputs.last.map(|stamp| stamp.at_ns),
+            audio_ns: None,
+            audio_bytes: 0,
+            underrun_ns: None,
             // A decided reply is read on for a while, and output that still comes is no later than the end.
             finished_ns: outputs.last.map_or(at_ns, |stamp| stamp.at_ns.max(at_ns)),
             output_chunks: outputs.chunks,
@@ -195,6 +199,7 @@ impl ReplyState {
             truncated,
             answerless: (outcome == Outcome::Ok).then_some(outputs.first_answer.is_none()),
             done_seen: self.done,
+            close_code: None,
             warnings: self.warnings,
             texts: self.texts.map(|texts| texts.into_texts(several)),
             looks_like: None,
@@ -261,7 +266,7 @@ impl ReplyState {
             }
             ReplyEnd::Cancelled => (Outcome::Cancelled, None),
             ReplyEnd::Complete if !self.begun => (Outcome::EmptyOutput, Some("the body held no message".to_owned())),
-            ReplyEnd::Complete | ReplyEnd::Broken(_) => {
+            ReplyEnd::Complete | ReplyEnd::Broken(_) | ReplyEnd::Closed(..) => {
                 (Outcome::TruncatedStream, broken("the reply ended without a completion signal"))
             }
         }

@@ -29,12 +29,17 @@ pub struct RequestRecord {
     pub case: String,
     /// When it was due; in a closed loop, when its client became free.
     pub scheduled_ns: u64,
+    /// When the speech that it sends ends by its schedule, from where its time counts; `null` where none is sent in real
+    /// time.
+    pub speech_end_ns: Option<u64>,
     /// When its last byte was written to the wire.
     pub sent_ns: Option<u64>,
     /// First output of any kind.
     pub first_output_ns: Option<u64>,
     /// First output other than reasoning.
     pub first_answer_ns: Option<u64>,
+    /// First sound.
+    pub first_audio_ns: Option<u64>,
     /// Last output.
     pub last_output_ns: Option<u64>,
     /// When it had its outcome.
@@ -51,6 +56,10 @@ pub struct RequestRecord {
     pub output_chunks: Option<u32>,
     /// Gaps between them.
     pub chunk_gaps_ns: Option<Vec<u64>>,
+    /// Duration of the sound that was spoken, or of the sound that was transcribed; `null` where it is not known.
+    pub audio_ns: Option<u64>,
+    /// How long a listener who starts at the first sound runs dry in all.
+    pub underrun_ns: Option<u64>,
     /// Prompt tokens by the server's count.
     pub input_tokens: Option<u64>,
     /// Completion tokens by the server's count.
@@ -69,6 +78,13 @@ pub struct RequestRecord {
     pub good: Option<bool>,
     /// Names of the limits it missed; `null` when it did not end `ok`.
     pub missed: Option<Vec<String>>,
+}
+
+impl RequestRecord {
+    /// The instant from which its time counts: the scheduled end of speech where it speaks, else its scheduled arrival.
+    pub fn begins_ns(&self) -> u64 {
+        self.speech_end_ns.unwrap_or(self.scheduled_ns)
+    }
 }
 
 /// One line of `samples.jsonl`: a reply kept in full, as evidence.

@@ -55,5 +55,8 @@ pub(super) fn of(protocol: Protocol) -> Box<dyn Dialect> {
         Protocol::AnthropicMessages => Box::new(anthropic_messages::AnthropicMessages::default()),
         Protocol::Tgi => Box::new(tgi::Tgi),
         Protocol::Ollama => Box::new(ollama::Ollama::default()),
+        Protocol::OpenaiRealtime | Protocol::OpenaiSpeech | Protocol::OpenaiTranscription => {
+            Box::new(openai_chat_json::OpenaiChatJson)
+        }
     }
 }

@@ -65,8 +65,10 @@ fn reply(scheduled_ns: u64, segment: Segment, first: u64, last: u64, tokens: u64
     RequestRecord {
         segment,
         scheduled_ns,
+        speech_end_ns: None,
         sent_ns: Some(scheduled_ns),
         first_output_ns: Some(first),
+        first_audio_ns: None,
         last_output_ns: Some(last),
         finished_ns: Some(last),
         output_tokens: Some(tokens),
