@@ -56,7 +56,7 @@ impl Run {
     pub(super) fn prepare(source: Source, runs: &Path) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
-        let workload = build_workload(&contract)?;
+        let workload = build_workload(&contract, &source.folder)?;
         let target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
         let trials = plan(&contract);
         let started = Timestamp::now();

@@ -16,7 +16,7 @@ use super::interrupt::Interrupt;
 use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, RequestLimits, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, REALTIME_AUDIO, RequestLimits, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::judge::Status;
@@ -86,7 +86,7 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
-    let workload = build_workload(&contract)?;
+    let workload = build_workload(&contract, &source.folder)?;
     let by_objective =
         |objective: &Objective| matches!(objective, Objective::Latency { metric, .. } if metric.needs_usage());
     let needs_usage = contract.slo.request.set().any(|(metric, _)| LatencyMetric::needs_usage(metric))
@@ -104,7 +104,7 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
 fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure> {
     let protocol = arguments.protocol.unwrap_or(Protocol::OpenaiChat);
     let endpoint = Endpoint {
-        url: parse_url(url)?,
+        url: parse_url(url, protocol)?,
         protocol,
         model: arguments.model.clone(),
         headers: arguments.header.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
@@ -113,6 +113,8 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         http: HttpVersion::Auto,
         ca_file: arguments.ca_file.clone(),
         proxy: None,
+        input_audio: (protocol == Protocol::OpenaiRealtime).then_some(REALTIME_AUDIO),
+        output_audio: (protocol == Protocol::OpenaiRealtime).then_some(REALTIME_AUDIO),
         launch: None,
     };
     let mut cases = match (&arguments.cases, &arguments.prompt) {
@@ -134,7 +136,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
             .default_payload(endpoint.url.path(), |field| cases.iter().any(|case| case.fields.contains_key(field))),
     };
     Ok(Subject {
-        workload: fill(&cases, template, protocol, &arguments.model, 0)?,
+        workload: fill(&cases, template, &endpoint, 0, Path::new("."))?,
         endpoint,
         limits: RequestLimits::default(),
         needs_usage: false,
@@ -143,13 +145,14 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
     })
 }
 
-fn parse_url(text: &str) -> Result<Url, Failure> {
+fn parse_url(text: &str, protocol: Protocol) -> Result<Url, Failure> {
     // What is no URL is not repeated: it may hold credentials all the same.
     let url = Url::parse(text).map_err(|error| {
         Failure::usage(format!("--url: not a URL: {error}"))
             .hint("write it in full, as in `--url http://127.0.0.1:8000/v1/chat/completions`")
     })?;
-    if !matches!(url.scheme(), "http" | "https") {
+    let socket = protocol == Protocol::OpenaiRealtime && matches!(url.scheme(), "ws" | "wss");
+    if !socket && !matches!(url.scheme(), "http" | "https") {
         return Err(Failure::usage(format!("--url: `{}` is neither http nor https", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -234,10 +237,10 @@ async fn carry_out(
 
 fn describe(subject: &Subject, target: &Target) -> SmokeSent {
     const EXCERPT: usize = 2_000;
-    let body = subject.workload.cases().first().map(|case| case.body.clone()).unwrap_or_default();
-    let body: String = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    let body = subject.workload.cases().first().map(|case| case.content.shown(EXCERPT)).unwrap_or_default();
+    let method = if subject.endpoint.protocol == Protocol::OpenaiRealtime { "WebSocket" } else { "POST" };
     SmokeSent {
-        line: format!("POST {}", subject.endpoint.url),
+        line: format!("{method} {}", subject.endpoint.url),
         protocol: subject.endpoint.protocol.name().to_owned(),
         headers: target.shown_headers(),
         body: target.secrets().mask(&body).into_owned(),
@@ -273,12 +276,7 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
     let cases = lane.workload.cases();
     let case = &cases[arrival as usize % cases.len()];
     let due_ns = lane.clock.now_ns();
-    let order = Order {
-        body: case.body.clone(),
-        request_id: format!("{}-{arrival}", lane.run_id),
-        scheduled_ns: due_ns,
-        keep_texts: true,
-    };
+    let order = Order::of(case, format!("{}-{arrival}", lane.run_id), due_ns, true);
     let mut exchange = exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await;
     let texts = exchange.trace.texts.take().unwrap_or_default();
     let mask = |text: &str| lane.target.secrets().mask(text).into_owned();

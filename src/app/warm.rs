@@ -254,13 +254,8 @@ async fn first_output(
 }
 
 async fn ask(lane: &Lane, attempt: u32, cancel: &CancellationToken) -> Exchange {
-    let body = lane.workload.cases().first().map(|case| case.body.clone()).unwrap_or_default();
-    let order = Order {
-        body,
-        request_id: format!("{}-ready-{attempt}", lane.run_id),
-        scheduled_ns: lane.clock.now_ns(),
-        // So that a reply in another dialect is recognised.
-        keep_texts: true,
-    };
+    // Texts are kept so that a reply in another dialect is recognised.
+    let order =
+        Order::of(&lane.workload.cases()[0], format!("{}-ready-{attempt}", lane.run_id), lane.clock.now_ns(), true);
     exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await
 }

@@ -1,5 +1,12 @@
 //! Sound as far as its duration is concerned: how many bytes of a format last how long.
 
+use std::fmt;
+
+/// How long so many bytes last at a rate above zero, in nanoseconds.
+fn duration_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.max(1))).unwrap_or(u64::MAX)
+}
+
 /// How one sample of sound is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
@@ -35,6 +42,27 @@ pub struct PcmFormat {
 impl PcmFormat {
     /// Bytes that last one second.
     pub fn bytes_per_second(&self) -> u64 {
-        self.encoding.bytes_per_sample() * u64::from(self.sample_rate) * u64::from(self.channels)
+        self.bytes_per_frame() * u64::from(self.sample_rate)
+    }
+
+    /// Bytes of one sample of every channel.
+    pub fn bytes_per_frame(&self) -> u64 {
+        self.encoding.bytes_per_sample() * u64::from(self.channels)
+    }
+
+    /// How long so many bytes last, in nanoseconds.
+    pub fn duration_ns(&self, bytes: u64) -> u64 {
+        duration_ns(bytes, self.bytes_per_second())
+    }
+}
+
+impl fmt::Display for PcmFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let encoding = match self.encoding {
+            Encoding::Pcm16 => "pcm16",
+            Encoding::G711Ulaw => "g711_ulaw",
+            Encoding::G711Alaw => "g711_alaw",
+        };
+        write!(f, "{encoding} of {} Hz with {} channel(s)", self.sample_rate, self.channels)
     }
 }

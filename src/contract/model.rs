@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
+use crate::audio::{Encoding, PcmFormat};
 use crate::observe::Protocol;
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
-use crate::workload::Case;
+use crate::workload::{Case, Shape};
 
 /// A contract that was read, checked and understood.
 #[derive(Debug, Clone)]
@@ -53,9 +54,28 @@ pub struct Endpoint {
     pub ca_file: Option<PathBuf>,
     /// The proxy to go through; none unless named.
     pub proxy: Option<Url>,
+    /// The format of sound that is sent; `None` where none is sent without a container.
+    pub input_audio: Option<PcmFormat>,
+    /// The format of sound that comes back without a container; `None` where it is not known.
+    pub output_audio: Option<PcmFormat>,
     /// The endpoint that the gate starts and stops itself.
     pub launch: Option<Launch>,
 }
+
+impl Endpoint {
+    /// What a payload becomes on its way to this endpoint.
+    pub fn shape(&self) -> Shape {
+        match (self.protocol, self.input_audio) {
+            (Protocol::OpenaiTranscription, _) => Shape::Form,
+            (Protocol::OpenaiRealtime, format) => Shape::Turn(format.unwrap_or(REALTIME_AUDIO)),
+            _ => Shape::Json,
+        }
+    }
+}
+
+/// What a realtime endpoint hears and speaks unless its session says otherwise: 24 kHz, 16-bit, one channel (OpenAI's
+/// Realtime reference, `audio/pcm`).
+pub const REALTIME_AUDIO: PcmFormat = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
 
 /// The HTTP version to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -47,7 +47,7 @@ pub(super) struct Contract {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Endpoint {
-    /// The full URL of every request, without credentials. Port 0 takes a free one, with `launch.simulate` only.
+    /// The full URL of every request, without credentials; `ws` or `wss` for a WebSocket. Port 0 takes a free one, with `launch.simulate` only.
     #[schemars(required, extend("examples" = ["http://127.0.0.1:8000/v1/chat/completions"]))]
     pub(super) url: Option<String>,
     /// The dialect of requests and replies.
@@ -73,8 +73,48 @@ pub(super) struct Endpoint {
     /// The proxy to go through; none unless named.
     #[schemars(extend("examples" = ["http://proxy.example:3128"]))]
     pub(super) proxy: Option<String>,
+    /// The formats of sound that comes without a container.
+    pub(super) audio: Option<Audio>,
     /// The endpoint that the gate starts and stops itself.
     pub(super) launch: Option<Launch>,
+}
+
+/// The formats of sound that comes without a container. A container, such as WAV, tells its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Audio {
+    /// What is sent: `openai-realtime` only, where 24 kHz `pcm16` of one channel is the default.
+    pub(super) input: Option<AudioFormat>,
+    /// What comes back: `openai-realtime`, with the same default, and `openai-speech`, with none.
+    pub(super) output: Option<AudioFormat>,
+}
+
+/// The format of sound that comes without a container.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AudioFormat {
+    /// How one sample is written.
+    #[schemars(extend("default" = "pcm16"))]
+    pub(super) encoding: Option<AudioEncoding>,
+    /// Samples per second of each channel.
+    #[schemars(required, range(min = 1_000, max = 768_000), extend("examples" = [24000]))]
+    pub(super) sample_rate: Option<Whole>,
+    /// Channels, interleaved.
+    #[schemars(range(min = 1, max = 64), extend("default" = 1))]
+    pub(super) channels: Option<Whole>,
+}
+
+/// How one sample of sound is written.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum AudioEncoding {
+    /// 16-bit signed integers, least significant byte first.
+    Pcm16,
+    /// 8-bit samples after ITU-T G.711, μ-law.
+    G711Ulaw,
+    /// 8-bit samples after ITU-T G.711, A-law.
+    G711Alaw,
 }
 
 /// A text, or an environment variable for a secret, as in `{ env: SERVING_TOKEN, prefix: "Bearer " }`.
@@ -149,7 +189,8 @@ pub(super) struct Workload {
     #[schemars(required)]
     pub(super) cases: Option<Cases>,
     /// The request body; a text `$name` stands for a whole field of the case, `$model` for the endpoint's model. The
-    /// protocol's own where none is written.
+    /// fields of a form for `openai-transcription` and `events: [ … ]` for `openai-realtime`, where `$audio` stands for the
+    /// sound in the file that the case names. The protocol's own where none is written.
     pub(super) payload: Option<Map<String, Value>>,
     /// The seed of the run: equal seeds give equal schedules.
     #[schemars(extend("default" = 1))]

@@ -781,8 +781,15 @@ fn the_quickstart_is_a_contract() {
     let cases = std::fs::read_to_string(folder.join("cases.json")).expect("the cases");
     let cases = crate::workload::parse_cases(&cases).expect("cases");
     let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &cases);
-    crate::workload::Workload::build(&cases, &template, &contract.endpoint.model, 1)
-        .expect("every case fills the payload");
+    crate::workload::Workload::build(
+        &cases,
+        &template,
+        &contract.endpoint.model,
+        1,
+        contract.endpoint.shape(),
+        &std::collections::BTreeMap::new(),
+    )
+    .expect("every case fills the payload");
     let Traffic::Open { loads, counts, .. } = contract.traffic else { panic!("an open loop") };
     let seconds: f64 = loads.iter().map(|load| counts.total() as f64 / load.per_second()).sum();
     assert!(seconds < 80.0, "a newcomer waits {seconds} s");

@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::Clock;
 use super::target::{Address, Target};
-use crate::observe::Outcome;
+use crate::observe::{Outcome, RequestTrace};
 
 /// Why there is no connection, as an outcome.
 #[derive(Debug)]
@@ -25,6 +25,11 @@ pub(super) struct ConnectFailure {
 impl ConnectFailure {
     fn new(outcome: Outcome, what: &str, error: impl std::fmt::Display) -> Self {
         Self { outcome, error: format!("{what}: {error}") }
+    }
+
+    /// What is recorded of the request that had no connection.
+    pub(super) fn trace(self, at_ns: u64) -> RequestTrace {
+        RequestTrace::without_reply(self.outcome, self.error, at_ns)
     }
 
     /// A failure of our own machine (no socket, no port, no memory) is `unsent`; the network's and the server's are theirs.
@@ -113,12 +118,12 @@ impl Wire {
 pub(super) async fn connect(target: &Target, clock: Clock, open: &Arc<OpenCount>) -> Result<Wire, ConnectFailure> {
     let entry = OpenEntry::new(open);
     let mut tcp = connect_tcp(target.proxy.as_ref().unwrap_or(&target.endpoint)).await?;
+    if target.proxy.is_some() && (target.tls.is_some() || target.socket) {
+        tunnel(&mut tcp, &target.endpoint).await?;
+    }
     let stream = match &target.tls {
         None => Stream::Plain(tcp),
         Some(tls) => {
-            if target.proxy.is_some() {
-                tunnel(&mut tcp, &target.endpoint).await?;
-            }
             let handshake = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), tcp).await;
             Stream::Tls(Box::new(
                 handshake.map_err(|error| ConnectFailure::new(Outcome::TlsError, "no TLS session", error))?,

@@ -9,7 +9,7 @@ use crate::contract::document::join;
 use crate::contract::model::{CaseSource, Endpoint, WorkloadSource};
 use crate::contract::raw;
 use crate::observe::Protocol;
-use crate::workload::{Case, inline_cases, render};
+use crate::workload::{Case, Shape, check, inline_cases};
 
 const CASES: &str = "/workload/cases";
 const PAYLOAD: &str = "/workload/payload";
@@ -41,13 +41,17 @@ impl Meaning<'_> {
         if let (CaseSource::Inline(cases), Some(protocol)) = (&source.cases, protocol) {
             // A fault in the endpoint is told elsewhere and changes little about what the cases have to carry.
             let (path, model) = endpoint.map_or(("", "model"), |e| (e.url.path(), e.model.as_str()));
-            self.fill(&source.template(protocol, path, cases), cases, model, has_payload);
+            let shape = endpoint.map_or(Shape::Json, Endpoint::shape);
+            self.fill(&source.template(protocol, path, cases), cases, model, shape, has_payload);
         }
         Some(source)
     }
 
     /// A dialect reads either a stream or one body; a payload that asks for the other would fail on every request.
     fn stream_flag(&mut self, payload: &Value, protocol: Protocol) {
+        if matches!(protocol, Protocol::OpenaiRealtime | Protocol::OpenaiSpeech | Protocol::OpenaiTranscription) {
+            return;
+        }
         let streamed = protocol.streams();
         if payload.get("stream").and_then(Value::as_bool) == Some(!streamed) {
             let reads = if streamed { "a stream" } else { "one JSON body" };
@@ -74,10 +78,10 @@ impl Meaning<'_> {
     }
 
     /// Fills the template with every case; a placeholder that many cases cannot fill is one mistake.
-    fn fill(&mut self, template: &Value, cases: &[Case], model: &str, has_payload: bool) {
+    fn fill(&mut self, template: &Value, cases: &[Case], model: &str, shape: Shape, has_payload: bool) {
         let mut found: BTreeMap<String, (usize, String, usize)> = BTreeMap::new();
         for (index, case) in cases.iter().enumerate() {
-            for fault in render(template, case, model).err().unwrap_or_default() {
+            for fault in check(template, case, model, shape) {
                 found.entry(fault.pointer).or_insert((index, fault.problem, 0)).2 += 1;
             }
         }

@@ -54,6 +54,8 @@ fn contract() -> Contract {
             http: HttpVersion::Auto,
             ca_file: None,
             proxy: None,
+            input_audio: None,
+            output_audio: None,
             launch: None,
         },
         workload: WorkloadSource { cases: CaseSource::Inline(Vec::new()), payload: Some(json!({})), seed: 1 },
