@@ -18,6 +18,7 @@ mod finish;
 mod lenient;
 mod limits;
 mod looks_like;
+mod messages;
 mod ndjson;
 mod outputs;
 mod payload;
@@ -33,6 +34,8 @@ mod stream;
 mod texts;
 mod trace;
 mod usage;
+#[cfg(test)]
+mod voice_tests;
 
 pub use looks_like::looks_like;
 pub use protocol::Protocol;

@@ -1,15 +1,16 @@
 //! The reader of one reply.
 
 use super::body::{Whole, WholeBody};
-use super::dialect::{self, Dialect, Framing, Message};
+use super::dialect::{self, Dialect, Framing};
 use super::looks_like::{BEGINNING, looks_like};
+use super::messages::{read_event, read_stream, too_long};
 use super::ndjson::LineStream;
 use super::reply::{Progress, ReplyEnd, ReplyHead};
 use super::sound_body::SoundBody;
 use super::sse::EventStream;
 use super::state::{HeadFacts, ReplyState};
-use super::stream::{Event, Stamp, Stream, TooLong};
-use super::{Outcome, Protocol, RequestTrace, Warning, decode, failure, limits, retry_after};
+use super::stream::{Event, Stamp, Stream};
+use super::{Outcome, Protocol, RequestTrace, Warning, failure, limits, retry_after};
 use crate::audio::PcmFormat;
 
 /// How the body is read. What was asked for and what the head says are not always what comes, so that the first byte that
@@ -311,7 +312,7 @@ impl ReplyReader {
         if stream.is_open() {
             self.state.begun();
         }
-        if let Some(text) = stream.foreign_text().filter(|_| complete) {
+        if let Some(text) = stream.foreign_text().filter(|text| complete && !text.trim_ascii().is_empty()) {
             let excerpt = failure::excerpt(text);
             let either = self.dialect.framing() == Framing::JsonOrEvents;
             let asked = if either { "neither JSON nor an event stream" } else { "no event stream" };
@@ -333,44 +334,4 @@ const LINES_TYPES: [&str; 4] =
 /// The media type of a `Content-Type`, without its parameters, in lower case; empty where there is none.
 pub(super) fn media_type(content_type: Option<&str>) -> String {
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// Reads all messages that `bytes` complete; gives back how many.
-fn read_stream(
-    stream: &mut Stream,
-    mut bytes: &[u8],
-    stamp: Stamp,
-    dialect: &mut dyn Dialect,
-    state: &mut ReplyState,
-) -> u32 {
-    let mut messages = 0;
-    while let Some(event) = stream.next(&mut bytes, stamp) {
-        messages += 1;
-        read_event(&event, dialect, state);
-    }
-    messages
-}
-
-fn read_event(event: &Event<'_>, dialect: &mut dyn Dialect, state: &mut ReplyState) {
-    if state.is_done() {
-        // A mark that says once more that this was the end is no data.
-        if event.data.trim_ascii() != b"[DONE]" {
-            state.warn(Warning::DataAfterDone);
-        }
-        return;
-    }
-    if event.implicit {
-        state.warn(Warning::ImplicitEventBoundary);
-    }
-    let data = decode::text(event.data, state);
-    let name = String::from_utf8_lossy(event.name);
-    let read = dialect.message(Message { name: &name, data: &data, at_ns: event.stamp.at_ns }, state);
-    state.end_message(event.stamp, read);
-}
-
-fn too_long(limit: TooLong) -> String {
-    match limit {
-        TooLong::Line => format!("a line is longer than {} MiB", limits::LINE >> 20),
-        TooLong::Event => format!("the data of an event is longer than {} MiB", limits::EVENT >> 20),
-    }
 }

@@ -170,6 +170,11 @@ impl SoundBody {
     }
 }
 
+/// Whether bytes begin as a file of sound does, beyond doubt.
+pub(super) fn is_container(bytes: &[u8]) -> bool {
+    matches!(signature(bytes), Some(Signature::Wav | Signature::Encoded))
+}
+
 fn signature(bytes: &[u8]) -> Option<Signature> {
     match bytes {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => Some(Signature::Wav),

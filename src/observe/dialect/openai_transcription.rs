@@ -99,10 +99,11 @@ impl OpenaiTranscription {
                     self.piece(delta.content.get(), reply);
                 }
             }
-            _ => match &event.text {
+            "" => match &event.text {
                 Some(text) => self.piece(text.get(), reply),
                 None => return false,
             },
+            _ => return false,
         }
         true
     }
