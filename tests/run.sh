@@ -102,12 +102,18 @@ start_real_servers() {
 
 if [ "$real" = yes ]; then
   say "real servers"
-  # The ports are free when they are chosen, and four different ones because they are held until all are.
+  # The ports are free when they are chosen, and different because all are held until the last is.
   start_real_servers < <(
     python3 - <<'PYTHON'
 import socket
 
-servers = ["GOODPUT_REAL llama.sh words", "GOODPUT_REAL_RAW llama.sh raw", "GOODPUT_REAL_PIPER piper.sh -", "GOODPUT_REAL_WHISPER whisper.sh -"]
+servers = [
+    "GOODPUT_REAL llama.sh words",
+    "GOODPUT_REAL_RAW llama.sh raw",
+    "GOODPUT_REAL_PIPER piper.sh -",
+    "GOODPUT_REAL_WHISPER whisper.sh -",
+    "GOODPUT_REAL_REALTIME realtime.sh -",
+]
 held = [socket.create_server(("127.0.0.1", 0)) for _ in servers]
 for server, listener in zip(servers, held):
     print(server, listener.getsockname()[1])

@@ -1,8 +1,8 @@
 # What the scripts that start a real server share; sourced by them, and of no use alone.
 #
-# A script sets `program` (its name in messages and files), `kind` (what its environment and its lock are named after) and
-# `signature` (text of the server's command line that no other program has), defines what it needs to install and start, and
-# ends with `serve`. Everything is kept in GOODPUT_REAL_CACHE (default ~/.cache/goodput-real), so that only the first start
+# A script sets `program` (its name in messages), `kind` (what its files are named after), `signature` (text of the server's
+# command line that no other program has) and, where it needs one, `bare` (a package to install without what it asks for). It
+# defines `install` and `start`, and ends with `serve`. Everything is kept in GOODPUT_REAL_CACHE (default ~/.cache/goodput-real), so that only the first start
 # is slow. Needs Linux, util-linux and Python 3.11 or newer, with venv.
 
 # A script prints its own opening comment as help.
@@ -44,19 +44,23 @@ running_pid() {
   echo "$pid"
 }
 
-# The folder's name carries the digest of the requirements, so that a changed file gets a new environment; the marker is
-# written last, so that a broken installation is done again.
+# The folder's name carries the digest of what is installed, so that a change gets a new environment; the marker is written
+# last, so that a broken installation is done again.
 install_environment() {
   local requirements=$here/requirements-$kind.txt
-  environment=$cache/venv-$(sha256sum "$requirements" | cut -c1-12)
+  environment=$cache/venv-$({ cat "$requirements"; printf %s "${bare-}"; } | sha256sum | cut -c1-12)
   [ -e "$environment/complete" ] && return
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || cannot_install "needs Python 3.11 or newer; set PYTHON"
   echo "$program: installing into $environment" >&2
   rm -rf "$environment"
   "$python" -m venv "$environment" || cannot_install "cannot make a virtual environment; install Python's venv module"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --requirement "$requirements" >&2 ||
-    cannot_install "cannot install what $requirements lists; pip says why above"
+  install_packages --requirement "$requirements" || cannot_install "cannot install what $requirements lists; pip says why above"
+  [ -z "${bare-}" ] || install_packages --no-deps "$bare" || cannot_install "cannot install $bare; pip says why above"
   touch "$environment/complete"
+}
+
+install_packages() {
+  "$environment/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: "$@" >&2
 }
 
 # The folder of an installed Python package, without importing it.
