@@ -208,7 +208,7 @@ fn workload(contract: &Contract, events: u32) -> Workload {
     let fields = json!({ "prompt": "one two three four", "max_tokens": events });
     let case = Case { id: "case".to_owned(), fields: fields.as_object().unwrap().clone() };
     let protocol = contract.endpoint.protocol;
-    let mut template = protocol.default_payload("/v1/chat/completions", |field| field == "max_tokens");
+    let mut template = protocol.default_payload("/v1/chat/completions", [None; 2], |field| field == "max_tokens");
     protocol.ask_for_usage(&mut template);
     Workload::build(&[case], &template, "simulated", 1, Shape::Json, &BTreeMap::new()).unwrap()
 }

@@ -48,7 +48,7 @@ pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Workl
         CaseSource::Inline(cases) => cases.clone(),
         CaseSource::File(path) => read_cases(path)?,
     };
-    let template = source.template(endpoint.protocol, endpoint.url.path(), &cases);
+    let template = source.template(&cases, |has| endpoint.default_payload(has));
     fill(&cases, template, endpoint, source.seed, folder)
 }
 

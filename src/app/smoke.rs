@@ -16,11 +16,11 @@ use super::interrupt::Interrupt;
 use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, REALTIME_AUDIO, RequestLimits, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, RequestLimits, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::judge::Status;
-use crate::observe::{Outcome, Protocol, Warning};
+use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
 use crate::probe;
 use crate::record::{Readiness, RequestRecord, grade};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
@@ -132,8 +132,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
     }
     let template = match &arguments.payload_template {
         Some(path) => read_template(path)?,
-        None => protocol
-            .default_payload(endpoint.url.path(), |field| cases.iter().any(|case| case.fields.contains_key(field))),
+        None => endpoint.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
     };
     Ok(Subject {
         workload: fill(&cases, template, &endpoint, 0, Path::new("."))?,

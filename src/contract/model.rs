@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
-use crate::audio::{Encoding, PcmFormat};
-use crate::observe::Protocol;
+use crate::audio::PcmFormat;
+use crate::observe::{Protocol, REALTIME_AUDIO};
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
 use crate::workload::{Case, Shape};
@@ -63,19 +63,25 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The payload template of the protocol; `has` tells which fields the cases have.
+    pub fn default_payload(&self, has: impl Fn(&str) -> bool) -> Value {
+        self.protocol.default_payload(self.url.path(), [self.input_audio, self.output_audio], has)
+    }
+
     /// What a payload becomes on its way to this endpoint.
     pub fn shape(&self) -> Shape {
-        match (self.protocol, self.input_audio) {
-            (Protocol::OpenaiTranscription, _) => Shape::Form,
-            (Protocol::OpenaiRealtime, format) => Shape::Turn(format.unwrap_or(REALTIME_AUDIO)),
-            _ => Shape::Json,
-        }
+        shape(self.protocol, self.input_audio)
     }
 }
 
-/// What a realtime endpoint hears and speaks unless its session says otherwise: 24 kHz, 16-bit, one channel (OpenAI's
-/// Realtime reference, `audio/pcm`).
-pub const REALTIME_AUDIO: PcmFormat = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
+/// What a payload becomes in a protocol; sound that is sent without a container has this format.
+pub(super) fn shape(protocol: Protocol, input_audio: Option<PcmFormat>) -> Shape {
+    match protocol {
+        Protocol::OpenaiTranscription => Shape::Form,
+        Protocol::OpenaiRealtime => Shape::Turn(input_audio.unwrap_or(REALTIME_AUDIO)),
+        _ => Shape::Json,
+    }
+}
 
 /// The HTTP version to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,11 +154,11 @@ pub struct WorkloadSource {
 
 impl WorkloadSource {
     /// The payload template: the written one, else the protocol's own with every field that a case carries. A case that
-    /// lacks a field which others have then is a fault, not a request of another shape. `path` is that of the endpoint's
-    /// URL.
-    pub fn template(&self, protocol: Protocol, path: &str, cases: &[Case]) -> Value {
+    /// lacks a field which others have then is a fault, not a request of another shape.
+    /// `default` makes the protocol's own, given which fields the cases have.
+    pub fn template(&self, cases: &[Case], default: impl FnOnce(&dyn Fn(&str) -> bool) -> Value) -> Value {
         let has = |field: &str| cases.iter().any(|case| case.fields.contains_key(field));
-        self.payload.clone().unwrap_or_else(|| protocol.default_payload(path, has))
+        self.payload.clone().unwrap_or_else(|| default(&has))
     }
 }
 

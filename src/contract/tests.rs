@@ -348,8 +348,8 @@ fn endpoint_faults() {
             ),
             (
                 "protocol: openai-chat",
-                "protocol: openai-realtime",
-                "5:13: /endpoint/protocol: the protocol `openai-realtime` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama",
+                "protocol: openai-voice",
+                "5:13: /endpoint/protocol: `openai-voice` is not one of openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama, openai-realtime, openai-speech, openai-transcription",
             ),
             (
                 "model: m\n",
@@ -444,13 +444,14 @@ fn every_protocol_is_accepted_by_both_its_names() {
     use crate::observe::Protocol;
     for protocol in Protocol::ALL {
         for name in [protocol.name(), protocol.adapter()] {
-            let contract = read(&changed(BASE, "openai-chat", name));
+            let spoken = changed(BASE, "max_tokens: 4", "max_tokens: 4, audio: a.wav");
+            let contract = read(&changed(&spoken, "openai-chat", name));
             assert_eq!(contract.endpoint.protocol, protocol);
         }
     }
     let plain = changed(&changed(BASE, "openai-chat", "ollama"), "v1/chat/completions", "api/generate");
     let contract = read(&plain);
-    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &[]);
+    let template = contract.workload.template(&[], |has| contract.endpoint.default_payload(has));
     assert_eq!(template, serde_json::json!({ "model": "$model", "prompt": "$prompt", "stream": true }));
     check(
         &changed(BASE, "openai-chat", "anthropic-messages"),
@@ -459,6 +460,60 @@ fn every_protocol_is_accepted_by_both_its_names() {
             "",
             "8:11: /workload/cases/0: the case `a` has no field `max_tokens`; add it to the case, or write `$$max_tokens` for the plain text",
         )],
+    );
+}
+
+/// A realtime endpoint, for the keys that only it has.
+const REALTIME: &str = "openai-realtime\n  audio: { input: { sample_rate: 16000 }, output: { encoding: g711_ulaw, sample_rate: 8000 } }";
+
+#[test]
+fn formats_of_sound_are_read_and_have_defaults_where_the_protocol_has() {
+    use crate::audio::{Encoding, PcmFormat};
+    let format = |encoding, sample_rate| Some(PcmFormat { encoding, sample_rate, channels: 1 });
+    let formats = |text: &str| {
+        let endpoint = read(text).endpoint;
+        (endpoint.input_audio, endpoint.output_audio)
+    };
+    let default = format(Encoding::Pcm16, 24_000);
+    assert_eq!(formats(BASE), (None, None));
+    assert_eq!(formats(&changed(BASE, "openai-chat", "openai-realtime")), (default, default));
+    assert_eq!(formats(&changed(BASE, "openai-chat", "openai-speech")), (None, None));
+    assert_eq!(
+        formats(&changed(BASE, "openai-chat", REALTIME)),
+        (format(Encoding::Pcm16, 16_000), format(Encoding::G711Ulaw, 8_000))
+    );
+    let socket = changed(&changed(BASE, "openai-chat", REALTIME), "url: http:", "url: wss:");
+    assert_eq!(read(&socket).endpoint.url.scheme(), "wss");
+}
+
+#[test]
+fn keys_of_sound_are_refused_where_there_is_none() {
+    let sound = "openai-chat\n  audio: { input: { sample_rate: 16000 }, output: { sample_rate: 8000 } }";
+    check(
+        &changed(BASE, "openai-chat", sound),
+        &[
+            (
+                ", output: { sample_rate: 8000 }",
+                "",
+                "6:12: /endpoint/audio/input: only `openai-realtime` is sent sound without a container; remove the key",
+            ),
+            (
+                "input: { sample_rate: 16000 }, ",
+                "",
+                "6:12: /endpoint/audio/output: only `openai-realtime` and `openai-speech` answer in sound; remove the key",
+            ),
+        ],
+    );
+    check(
+        &changed(BASE, "openai-chat", REALTIME),
+        &[
+            ("sample_rate: 8000", "channels: 1", "the key `sample_rate` is missing"),
+            ("8000 } }", "8000 } }\n  http: http2", "/endpoint/http: a WebSocket is opened over HTTP/1.1; remove the key"),
+        ],
+    );
+    check(
+        BASE,
+        &[("url: http:", "url: ws:", "/endpoint/url: the scheme must be http or https; write it as in `http://127.0.0.1:8000/v1/chat/completions`")],
     );
 }
 
@@ -780,7 +835,7 @@ fn the_quickstart_is_a_contract() {
     let contract = read(&text);
     let cases = std::fs::read_to_string(folder.join("cases.json")).expect("the cases");
     let cases = crate::workload::parse_cases(&cases).expect("cases");
-    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &cases);
+    let template = contract.workload.template(&cases, |has| contract.endpoint.default_payload(has));
     crate::workload::Workload::build(
         &cases,
         &template,

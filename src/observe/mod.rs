@@ -38,6 +38,7 @@ mod usage;
 mod voice_tests;
 
 pub use looks_like::looks_like;
+pub use payload::REALTIME_AUDIO;
 pub use protocol::Protocol;
 pub use reader::ReplyReader;
 pub use reply::{Progress, ReplyEnd, ReplyHead};

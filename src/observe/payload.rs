@@ -3,12 +3,17 @@
 use serde_json::{Value, json};
 
 use super::Protocol;
+use crate::audio::{Encoding, PcmFormat};
+
+/// What a realtime endpoint hears and speaks unless its session says otherwise: 24 kHz, 16-bit, one channel (OpenAI's
+/// Realtime reference, `audio/pcm`).
+pub const REALTIME_AUDIO: PcmFormat = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
 
 impl Protocol {
     /// The payload template used where a contract writes none. `path` is that of the endpoint's URL, for the dialect that
-    /// has two. Fields of `has` (`messages`, `max_tokens`) are asked for where the cases carry them; a field without which
+    /// has two; `sound` are the formats of sound that is sent and that comes back, where there are any. Fields of `has` (`messages`, `max_tokens`) are asked for where the cases carry them; a field without which
     /// the server refuses every request is always asked for, so that its absence is told before any load.
-    pub fn default_payload(self, path: &str, has: impl Fn(&str) -> bool) -> Value {
+    pub fn default_payload(self, path: &str, sound: [Option<PcmFormat>; 2], has: impl Fn(&str) -> bool) -> Value {
         let mut payload = match self {
             Self::Tgi => return tgi(has("max_tokens")),
             Self::OpenaiCompletions => json!({ "model": "$model", "prompt": "$prompt" }),
@@ -19,7 +24,7 @@ impl Protocol {
             Self::OpenaiTranscription => {
                 return json!({ "model": "$model", "file": "$audio", "response_format": "json" });
             }
-            Self::OpenaiRealtime => return turn(&has),
+            Self::OpenaiRealtime => return turn(sound.map(|format| format.unwrap_or(REALTIME_AUDIO)), &has),
             Self::OpenaiResponses => {
                 json!({ "model": "$model", "input": if has("messages") { "$messages" } else { "$prompt" } })
             }
@@ -72,22 +77,32 @@ fn speech(has: impl Fn(&str) -> bool) -> Value {
     payload
 }
 
-/// One turn: what is said, in sound or in text, and the wish for a response. Sound is ended by us and not by the server's
-/// ear, so that the time from the end of speech is the server's alone.
-fn turn(has: impl Fn(&str) -> bool) -> Value {
+/// One turn: the formats of sound, what is said, in sound or in text, and the wish for a response. A server may take another
+/// format for its default, so none is left to it. Sound is ended by us and not by the server's ear, so that the time from
+/// the end of speech is the server's alone.
+fn turn([input, output]: [PcmFormat; 2], has: impl Fn(&str) -> bool) -> Value {
     let respond = json!({ "type": "response.create" });
+    let sound = json!({
+        "input": { "format": audio_format(input), "turn_detection": null },
+        "output": { "format": audio_format(output) },
+    });
+    let session = json!({ "type": "session.update", "session": { "type": "realtime", "audio": sound } });
     if has("audio") {
-        let session = json!({ "type": "realtime", "audio": { "input": { "turn_detection": null } } });
-        return json!({ "events": [
-            { "type": "session.update", "session": session },
-            { "type": "input_audio_buffer.append", "audio": "$audio" },
-            { "type": "input_audio_buffer.commit" },
-            respond,
-        ] });
+        let append = json!({ "type": "input_audio_buffer.append", "audio": "$audio" });
+        return json!({ "events": [session, append, { "type": "input_audio_buffer.commit" }, respond] });
     }
     let content = json!([{ "type": "input_text", "text": "$prompt" }]);
     let item = json!({ "type": "message", "role": "user", "content": content });
-    json!({ "events": [{ "type": "conversation.item.create", "item": item }, respond] })
+    json!({ "events": [session, { "type": "conversation.item.create", "item": item }, respond] })
+}
+
+/// A format in the words of a session.
+fn audio_format(format: PcmFormat) -> Value {
+    match format.encoding {
+        Encoding::Pcm16 => json!({ "type": "audio/pcm", "rate": format.sample_rate }),
+        Encoding::G711Ulaw => json!({ "type": "audio/pcmu" }),
+        Encoding::G711Alaw => json!({ "type": "audio/pcma" }),
+    }
 }
 
 /// The server holds one model, and its path alone makes it stream.
@@ -103,7 +118,7 @@ mod tests {
     /// The template for cases with `fields`, usage asked for.
     #[track_caller]
     fn check(protocol: Protocol, path: &str, fields: &[&str], expected: Value) {
-        let mut payload = protocol.default_payload(path, |field| fields.contains(&field));
+        let mut payload = protocol.default_payload(path, [None; 2], |field| fields.contains(&field));
         protocol.ask_for_usage(&mut payload);
         assert_eq!(payload, expected, "{} {path} {fields:?}", protocol.name());
     }

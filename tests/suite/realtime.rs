@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use goodput::contract::{Endpoint, REALTIME_AUDIO};
+use goodput::contract::Endpoint;
 use goodput::drive::Exchange;
-use goodput::observe::{Outcome, OutputKind, Protocol};
+use goodput::observe::{Outcome, OutputKind, Protocol, REALTIME_AUDIO};
 use goodput::workload::{Case, Content, Shape, Sound, Workload};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -88,7 +88,7 @@ fn realtime(server: &Server) -> Endpoint {
 /// The protocol's own payload for these fields, with this sound.
 fn turn(fields: Value, sound: Option<Vec<u8>>) -> Content {
     let Value::Object(fields) = fields else { panic!("fields") };
-    let template = Protocol::OpenaiRealtime.default_payload("", |field| fields.contains_key(field));
+    let template = Protocol::OpenaiRealtime.default_payload("", [None; 2], |field| fields.contains_key(field));
     let sounds = sound.map(|file| ("speech.wav".to_owned(), Sound::new("speech.wav".to_owned(), file.into())));
     let case = Case { id: "one".to_owned(), fields };
     let sounds = sounds.into_iter().collect();
@@ -168,8 +168,10 @@ async fn a_text_turn_is_a_session_of_its_own() {
     assert_eq!(seen.headers["x-request-id"], "test-1");
     assert!(seen.headers.get("content-type").is_none() && seen.headers["user-agent"].to_str().is_ok());
     let kinds: Vec<&str> = seen.events.iter().filter_map(|(_, event)| event["type"].as_str()).collect();
-    assert_eq!(kinds, ["conversation.item.create", "response.create"]);
-    assert_eq!(seen.events[0].1["item"]["content"][0], json!({ "type": "input_text", "text": "Hello" }));
+    assert_eq!(kinds, ["session.update", "conversation.item.create", "response.create"]);
+    let format = json!({ "type": "audio/pcm", "rate": 24_000 });
+    assert_eq!(seen.events[0].1["session"]["audio"]["output"]["format"], format);
+    assert_eq!(seen.events[1].1["item"]["content"][0], json!({ "type": "input_text", "text": "Hello" }));
 }
 
 #[tokio::test]
@@ -276,7 +278,7 @@ async fn sessions_that_go_wrong_end_in_the_right_outcome() {
         (Fate::Close(1000), TruncatedStream, Some(1000), ""),
         (Fate::Close(1011), StreamError, Some(1011), "overloaded"),
         (Fate::Close(1013), StreamError, Some(1013), "1013"),
-        (Fate::CloseWithoutCode, TruncatedStream, None, ""),
+        (Fate::CloseWithoutCode, TruncatedStream, Some(1005), ""),
         (Fate::Drop, TruncatedStream, Some(1006), ""),
         // Reserved bits, a reserved opcode, a masked frame, a text that is no UTF-8, a fragment of nothing, a long ping.
         (Fate::Raw(b"\xf1\x01x"), ProtocolError, None, "Reserved bits"),

@@ -104,9 +104,9 @@ async fn ask(replay: &Replay, case: &Case) -> (u64, Exchange) {
 
 /// What the protocol itself sends for a prompt.
 fn content(endpoint: &Endpoint) -> Content {
-    let prompt = [("prompt".to_owned(), Value::from("x"))];
-    let case = goodput::workload::Case { id: "one".to_owned(), fields: prompt.into_iter().collect() };
-    let template = endpoint.protocol.default_payload("", |field| field == "prompt");
+    let fields = [("prompt".to_owned(), Value::from("x")), ("max_tokens".to_owned(), Value::from(9))];
+    let case = goodput::workload::Case { id: "one".to_owned(), fields: fields.into_iter().collect() };
+    let template = endpoint.default_payload(|field| case.fields.contains_key(field));
     let workload = Workload::build(&[case], &template, "m", 1, endpoint.shape(), &BTreeMap::new());
     workload.expect("the payload can be filled").cases()[0].content.clone()
 }

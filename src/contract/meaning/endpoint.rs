@@ -7,9 +7,9 @@ use url::Url;
 use super::{Known, Meaning};
 use crate::audio::{Encoding, PcmFormat};
 use crate::contract::document::join;
-use crate::contract::model::{Endpoint, HttpVersion, Launch, LaunchWhat, REALTIME_AUDIO};
+use crate::contract::model::{Endpoint, HttpVersion, Launch, LaunchWhat};
 use crate::contract::{raw, secrets};
-use crate::observe::Protocol;
+use crate::observe::{Protocol, REALTIME_AUDIO};
 use crate::units::format_duration;
 
 /// Longest life of a request when the contract does not say.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Meaning;
 use crate::contract::document::join;
-use crate::contract::model::{CaseSource, Endpoint, WorkloadSource};
+use crate::contract::model::{CaseSource, Endpoint, WorkloadSource, shape};
 use crate::contract::raw;
 use crate::observe::Protocol;
 use crate::workload::{Case, Shape, check, inline_cases};
@@ -40,9 +40,12 @@ impl Meaning<'_> {
         }
         if let (CaseSource::Inline(cases), Some(protocol)) = (&source.cases, protocol) {
             // A fault in the endpoint is told elsewhere and changes little about what the cases have to carry.
-            let (path, model) = endpoint.map_or(("", "model"), |e| (e.url.path(), e.model.as_str()));
-            let shape = endpoint.map_or(Shape::Json, Endpoint::shape);
-            self.fill(&source.template(protocol, path, cases), cases, model, shape, has_payload);
+            let template = source.template(cases, |has| match endpoint {
+                Some(endpoint) => endpoint.default_payload(has),
+                None => protocol.default_payload("", [None; 2], has),
+            });
+            let (model, shape) = endpoint.map_or(("model", shape(protocol, None)), |e| (e.model.as_str(), e.shape()));
+            self.fill(&template, cases, model, shape, has_payload);
         }
         Some(source)
     }
