@@ -12,7 +12,7 @@ fn turn(messages: &[&str]) -> RequestTrace {
     read(Protocol::OpenaiRealtime, (101, None), Some(PCM), &writes, ReplyEnd::Broken("reset".to_owned()))
 }
 
-/// 4 bytes of sound are 5 letters and 3 of padding; 480 zero bytes last 10 ms.
+/// An event with sound, in base64.
 fn audio(kind: &str, base64: &str) -> String {
     format!(r#"{{"type":"{kind}","response_id":"r","item_id":"i","output_index":0,"delta":"{base64}"}}"#)
 }
