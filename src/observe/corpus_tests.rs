@@ -336,34 +336,4 @@ proptest! {
         let cut = reply.read_by(reader(), |_| lengths.next().unwrap_or(1));
         prop_assert_eq!(uncut(cut), uncut(reply.read_by(reader(), |_| usize::MAX)));
     }
-
-    #[test]
-    fn any_messages_of_a_web_socket_are_read_and_only_a_finished_response_is_one(
-        messages in prop::collection::vec(hostile_message(), 0..12),
-        end in prop::sample::select(vec![
-            ReplyEnd::Broken("reset".to_owned()), ReplyEnd::TimedOut("idle"), ReplyEnd::Cancelled, ReplyEnd::Complete,
-            ReplyEnd::Closed(None, String::new()), ReplyEnd::Closed(Some(1000), String::new()), ReplyEnd::Closed(Some(4001), "late".to_owned()),
-        ]),
-    ) {
-        let finished = messages.iter().any(|message| message.windows(13).any(|piece| piece == b"response.done"));
-        let head = ReplyHead { status: 101, ..ReplyHead::default() };
-        let writes = (1..).map(|at| at * MS).zip(messages).collect();
-        let reply = Reply { protocol: Protocol::OpenaiRealtime, head: Some(head), writes, end: (99 * MS, end) };
-        let trace = reply.read_by(ReplyReader::new(Protocol::OpenaiRealtime, true).with_audio(Some(DECLARED)), |_| 1);
-        prop_assert!(trace.outcome != Outcome::Ok || finished, "{trace:?}");
-        prop_assert!(trace.audio_ns.is_some() == (trace.audio_bytes > 0), "{trace:?}");
-    }
-}
-
-/// Messages of a session, broken ones and noise.
-fn hostile_message() -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![
-        4 => prop::sample::select(vec![
-            &br#"{"type":"response.output_audio.delta","delta":"AAAA"}"#[..], br#"{"type":"response.text.delta","delta":"x"}"#,
-            br#"{"type":"response.audio.delta","delta":"A"}"#, br#"{"type":"response.done","response":{"status":"completed"}}"#,
-            br#"{"type":"response.done"}"#, br#"{"type":"error","error":{"message":"no"}}"#, br#"{"type":"session.created"}"#,
-            b"", b" \n", b"{", b"[]", b"ping", b"\xff\0", b"null", b"{}", br#"{"error":"e"}"#,
-        ]).prop_map(<[u8]>::to_vec),
-        1 => prop::collection::vec(any::<u8>(), 0..40),
-    ]
 }

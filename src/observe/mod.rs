@@ -24,6 +24,8 @@ mod outputs;
 mod payload;
 mod protocol;
 mod reader;
+#[cfg(test)]
+mod realtime_tests;
 mod reply;
 mod retry_after;
 mod sound;

@@ -175,6 +175,26 @@ mod tests {
             &["prompt"],
             json!({ "model": "$model", "prompt": "$prompt", "stream": true }),
         );
+        check(
+            Protocol::OpenaiSpeech,
+            "/v1/audio/speech",
+            &["prompt", "voice"],
+            json!({ "model": "$model", "input": "$prompt", "response_format": "wav", "voice": "$voice" }),
+        );
+        check(
+            Protocol::OpenaiTranscription,
+            "/v1/audio/transcriptions",
+            &["audio"],
+            json!({ "model": "$model", "file": "$audio", "response_format": "json" }),
+        );
+        let said =
+            json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "$prompt" }] });
+        check(
+            Protocol::OpenaiRealtime,
+            "/v1/realtime",
+            &["prompt"],
+            json!({ "events": [{ "type": "conversation.item.create", "item": said }, { "type": "response.create" }] }),
+        );
     }
 
     #[test]

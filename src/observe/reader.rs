@@ -211,7 +211,7 @@ impl ReplyReader {
             Framing::Sound => Body::Sound(SoundBody::new(content_type, self.declared)),
             Framing::Frames if self.state.head.upgraded => {
                 if let Some(format) = self.declared {
-                    self.state.sound.is_pcm(format);
+                    self.state.sound.know_pcm(format);
                 }
                 Body::Frames
             }

@@ -21,13 +21,13 @@ pub(super) struct Sound {
 
 impl Sound {
     /// Its format is this.
-    pub(super) fn is_pcm(&mut self, format: PcmFormat) {
+    pub(super) fn know_pcm(&mut self, format: PcmFormat) {
         self.encoding = Some(format.encoding);
         self.playback = NonZeroU64::new(format.bytes_per_second()).map(Playback::new);
     }
 
     /// Its format is that of a WAV file, by its header.
-    pub(super) fn is_wav(&mut self, format: WavFormat) {
+    pub(super) fn know_wav(&mut self, format: WavFormat) {
         self.encoding = format.pcm.map(|pcm| pcm.encoding);
         self.playback = Some(Playback::new(format.bytes_per_second));
     }

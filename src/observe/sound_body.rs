@@ -133,7 +133,7 @@ impl SoundBody {
             reply.warn(Warning::ContentType);
         }
         if let (Kind::Samples, Some(format)) = (&self.kind, self.raw) {
-            reply.sound.is_pcm(format);
+            reply.sound.know_pcm(format);
         }
         let mut rest = &bytes[..];
         for (stamp, length) in pieces {
@@ -156,7 +156,7 @@ impl SoundBody {
                     if reply.sound.bytes == 0
                         && let Some(format) = wav.format()
                     {
-                        reply.sound.is_wav(format);
+                        reply.sound.know_wav(format);
                     }
                     reply.sound_body(stamp, samples);
                 }

@@ -1,14 +1,14 @@
-//! Sound and its text, beyond what the wire corpus holds. The payloads follow the protocols' public descriptions, and every
+//! Speech and transcriptions, beyond what the wire corpus holds. The payloads follow the protocols' public descriptions, and every
 //! expected duration is bytes divided by the bytes of a second.
 
 use super::corpus_tests::Reply;
 use super::{Outcome, OutputKind, Protocol, ReplyEnd, ReplyHead, ReplyReader, RequestTrace, Warning};
 use crate::audio::{Encoding, PcmFormat};
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// 16-bit mono at 24 kHz: 48 bytes a millisecond.
-const PCM: PcmFormat = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
+pub(super) const PCM: PcmFormat = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
 
 /// The header of a WAV file of this many bits a sample, mono at 24 kHz, with this data size.
 fn wav_header(bits: u16, size: u32) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn wav(size: u32, samples: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a reply of `protocol` whose head has this status and type, and whose writes come at these milliseconds.
-fn read(
+pub(super) fn read(
     protocol: Protocol,
     (status, content_type): (u16, Option<&str>),
     declared: Option<PcmFormat>,
@@ -251,203 +251,6 @@ fn a_transcription_in_events_is_its_deltas() {
     check(&[chunk, counted, "[DONE]"], Ok, "Hi", (1, Some(1)), &[]);
     let labelled = events(&[delta, done]);
     check_transcription("application/json", &labelled, Ok, "Hi", (1, Some(2)), &[Warning::ContentType]);
-}
-
-/// A turn whose messages come 10 ms after each other, with a declared format, and which then breaks off.
-fn turn(messages: &[&str]) -> RequestTrace {
-    let writes: Vec<_> = (1..).map(|at| 10 * at).zip(messages.iter().map(|message| message.as_bytes())).collect();
-    read(Protocol::OpenaiRealtime, (101, None), Some(PCM), &writes, ReplyEnd::Broken("reset".to_owned()))
-}
-
-/// 4 bytes of sound are 5 letters and 3 of padding; 480 zero bytes last 10 ms.
-fn audio(kind: &str, base64: &str) -> String {
-    format!(r#"{{"type":"{kind}","response_id":"r","item_id":"i","output_index":0,"delta":"{base64}"}}"#)
-}
-
-fn done(response: &str) -> String {
-    format!(r#"{{"type":"response.done","response":{{"object":"realtime.response",{response}}}}}"#)
-}
-
-const USAGE: &str = r#""usage":{"total_tokens":40,"input_tokens":21,"output_tokens":19,
-    "input_token_details":{"cached_tokens":8,"audio_tokens":13},"output_token_details":{"text_tokens":4,"audio_tokens":15}}"#;
-
-#[test]
-fn a_spoken_turn_is_its_sound_and_the_text_of_it() {
-    let completed = done(&format!(r#""status":"completed",{USAGE}"#));
-    for (sound, transcript) in [
-        ("response.output_audio.delta", "response.output_audio_transcript.delta"),
-        ("response.audio.delta", "response.audio_transcript.delta"),
-    ] {
-        let second = "AQAB".repeat(160); // 480 bytes
-        let trace = turn(&[
-            r#"{"type":"session.created","session":{"object":"realtime.session"}}"#,
-            r#"{"type":"input_audio_buffer.committed"}"#,
-            r#"{"type":"conversation.item.input_audio_transcription.failed","error":{"message":"unclear"}}"#,
-            r#"{"type":"response.created","response":{"status":"in_progress"}}"#,
-            r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant"}}"#,
-            &format!(r#"{{"type":"{transcript}","delta":"Hello"}}"#),
-            &audio(sound, &second),
-            r#"{"type":"something.new","delta":"none of ours"}"#,
-            "",
-            &audio(sound, ""),
-            &audio(sound, "AQABAA=="),
-            r#"{"type":"response.output_audio_transcript.done","transcript":"Hello"}"#,
-            r#"{"type":"response.output_audio.done"}"#,
-            &completed,
-            r#"{"type":"rate_limits.updated","rate_limits":[]}"#,
-            &audio(sound, &second),
-        ]);
-        assert_eq!((trace.outcome, &trace.warnings[..], trace.error), (Outcome::Ok, &[Warning::HttpFraming][..], None));
-        assert_eq!((trace.first_output_ns, trace.first_output_kind), (Some(60 * MS), Some(OutputKind::Content)));
-        assert_eq!((trace.first_audio_ns, trace.first_output_write), (Some(70 * MS), Some(5)));
-        assert_eq!((trace.output_chunks, &trace.chunk_gaps_ns[..]), (3, &[10 * MS, 40 * MS][..]));
-        // 480 + 4 bytes; the second piece came 40 ms after the first, which lasts 10 ms.
-        assert_eq!((trace.audio_bytes, trace.underrun_ns), (484, Some(30 * MS)));
-        assert_eq!(trace.audio_ns, Some(484 * 1_000_000_000 / 48_000));
-        let counts = [trace.input_tokens, trace.output_tokens, trace.cached_tokens, trace.reasoning_tokens];
-        assert_eq!(counts, [Some(21), Some(19), Some(8), None]);
-        let texts = trace.texts.unwrap_or_default();
-        assert_eq!((texts.text.as_str(), trace.finish_reason.as_deref()), ("Hello", Some("stop")));
-        assert_eq!((trace.finish_reason_raw.as_deref(), trace.done_seen), (Some("completed"), true));
-        assert_eq!((trace.truncated, trace.close_code), (Some(false), None));
-    }
-}
-
-#[test]
-fn a_turn_ends_as_its_response_says() {
-    use Outcome::{EmptyOutput, Ok, ProtocolError, StreamError, TruncatedStream};
-    let text = r#"{"type":"response.output_text.delta","delta":"x"}"#;
-    let later = done(r#""status":"failed""#);
-    for (messages, outcome, finish, error) in [
-        (vec![done(&format!(r#""status":"completed",{USAGE}"#)), later], Ok, Some("stop"), None),
-        (
-            vec![done(r#""status":"incomplete","status_details":{"reason":"max_output_tokens"}"#)],
-            Ok,
-            Some("length"),
-            None,
-        ),
-        (
-            vec![done(r#""status":"incomplete","status_details":{"reason":"content_filter"}"#)],
-            Ok,
-            Some("content_filter"),
-            None,
-        ),
-        (
-            vec![done(r#""status":"failed","status_details":{"type":"failed","error":{"code":"x","message":"gone"}}"#)],
-            StreamError,
-            None,
-            Some("gone"),
-        ),
-        (
-            vec![done(r#""status":"cancelled","status_details":{"type":"cancelled","reason":"turn_detected"}"#)],
-            StreamError,
-            None,
-            Some("turn_detected"),
-        ),
-        (
-            vec![r#"{"type":"error","error":{"type":"server_error","message":"gone"}}"#.into()],
-            StreamError,
-            None,
-            Some("gone"),
-        ),
-        (vec![audio("response.audio.delta", "not base64!")], ProtocolError, None, Some("base64")),
-        (vec![audio("response.audio.delta", "AAAA=")], ProtocolError, None, Some("base64")),
-        (vec![r#"{"type":"response.output"#.into()], ProtocolError, None, Some("JSON")),
-        (vec![], TruncatedStream, None, Some("reset")),
-    ] {
-        let messages: Vec<&str> = [text].into_iter().chain(messages.iter().map(String::as_str)).collect();
-        let trace = turn(&messages);
-        assert_eq!((trace.outcome, trace.finish_reason.as_deref()), (outcome, finish), "{messages:?}");
-        let told = error.is_none_or(|words| trace.error.as_deref().is_some_and(|error| error.contains(words)));
-        assert!(told, "{messages:?} {:?}", trace.error);
-        assert_eq!(
-            trace.truncated,
-            match outcome {
-                Ok => Some(finish != Some("stop")),
-                TruncatedStream => Some(true),
-                _ => None,
-            }
-        );
-    }
-    assert_eq!(turn(&[&done(r#""status":"completed""#)]).outcome, EmptyOutput);
-}
-
-#[test]
-fn a_turn_may_call_a_function() {
-    let trace = turn(&[
-        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","name":"f"}}"#,
-        r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}"#,
-        &done(r#""status":"completed""#),
-    ]);
-    assert_eq!((trace.outcome, trace.first_output_kind), (Outcome::Ok, Some(OutputKind::ToolCall)));
-    let calls = trace.texts.unwrap_or_default().tool_calls;
-    assert_eq!(calls.iter().map(|call| (&call.name[..], &call.arguments[..])).collect::<Vec<_>>(), [("f", "{}")]);
-}
-
-#[test]
-fn sound_of_a_turn_in_no_declared_format_has_no_duration() {
-    let (sound, done) = (audio("response.audio.delta", "AAAA"), done(r#""status":"completed""#));
-    let writes = [(10, sound.as_bytes()), (20, done.as_bytes())];
-    let read = |declared| read(Protocol::OpenaiRealtime, (101, None), declared, &writes, ReplyEnd::TimedOut("idle"));
-    let trace = read(None);
-    assert_eq!((trace.outcome, trace.audio_bytes, trace.audio_ns, trace.underrun_ns), (Outcome::Ok, 3, None, None));
-    assert_eq!(trace.warnings, [Warning::NoUsage]);
-    assert_eq!(read(Some(PCM)).warnings, [Warning::NoUsage, Warning::SilentAudio]);
-}
-
-#[test]
-fn a_web_socket_closes_with_a_code_until_the_turn_is_complete() {
-    use Outcome::{Ok, StreamError, TruncatedStream};
-    let text = r#"{"type":"response.text.delta","delta":"x"}"#;
-    let done = done(&format!(r#""status":"completed",{USAGE}"#));
-    for (end, outcome, code) in [
-        (ReplyEnd::Closed(Some(1000), String::new()), TruncatedStream, Some(1000)),
-        (ReplyEnd::Closed(None, String::new()), TruncatedStream, Some(1005)),
-        (ReplyEnd::Closed(Some(1001), "going away".into()), StreamError, Some(1001)),
-        (ReplyEnd::Closed(Some(4008), "session expired".into()), StreamError, Some(4008)),
-        (ReplyEnd::Broken("reset".into()), TruncatedStream, Some(1006)),
-        (ReplyEnd::TimedOut("idle"), Outcome::Timeout, None),
-    ] {
-        let cut = read(Protocol::OpenaiRealtime, (101, None), None, &[(1, text.as_bytes())], end.clone());
-        assert_eq!((cut.outcome, cut.close_code), (outcome, code), "{end:?}");
-        if let ReplyEnd::Closed(Some(code @ 1001..), reason) = &end {
-            let error = cut.error.unwrap_or_default();
-            assert!(error.contains(&code.to_string()) && error.contains(reason), "{error}");
-        }
-        let writes = [(1, text.as_bytes()), (2, done.as_bytes())];
-        let whole = read(Protocol::OpenaiRealtime, (101, None), None, &writes, end.clone());
-        assert_eq!((whole.outcome, whole.close_code), (Ok, None), "{end:?}");
-        let refused = read(Protocol::OpenaiRealtime, (403, None), None, &[(1, b"no")], end.clone());
-        assert_eq!((refused.outcome, refused.close_code), (Outcome::HttpError, None), "{end:?}");
-    }
-    let answered = [(1, &br#"{"object":"list"}"#[..])];
-    let plain = read(Protocol::OpenaiRealtime, (200, Some("application/json")), None, &answered, ReplyEnd::Complete);
-    assert_eq!(plain.outcome, Outcome::ProtocolError);
-    let other = read(Protocol::OpenaiChat, (101, None), None, &[], ReplyEnd::Complete);
-    assert_eq!(other.outcome, Outcome::HttpError);
-}
-
-#[test]
-fn what_the_driver_refuses_is_against_the_protocol() {
-    let mut reader = ReplyReader::new(Protocol::OpenaiRealtime, false);
-    reader.head(ReplyHead { status: 101, ..ReplyHead::default() });
-    assert!(!reader.frame(MS, br#"{"type":"response.text.delta","delta":"x"}"#).decided);
-    reader.refuse("a frame is masked");
-    assert!(reader.frame(MS, br#"{"type":"response.done"}"#).decided);
-    let trace = reader.finish(MS, ReplyEnd::Closed(Some(1002), String::new()));
-    // That the server closed with a code of failure is its own report, and comes first.
-    assert_eq!((trace.outcome, trace.output_chunks), (Outcome::StreamError, 1));
-    let mut reader = ReplyReader::new(Protocol::OpenaiRealtime, false);
-    reader.head(ReplyHead { status: 101, ..ReplyHead::default() });
-    assert!(reader.frame(MS, &vec![b' '; 17 << 20]).messages == 0);
-    let mut long = vec![b' '; 17 << 20];
-    long.extend(b"{}");
-    assert!(reader.frame(MS, &long).decided);
-    let trace = reader.finish(MS, ReplyEnd::Broken("gone".to_owned()));
-    assert_eq!(
-        (trace.outcome, trace.error.as_deref()),
-        (Outcome::ProtocolError, Some("a message is longer than 16 MiB"))
-    );
 }
 
 #[test]
