@@ -24,8 +24,9 @@ impl Meaning<'_> {
         let is_limited = |limits: &raw::RequestLimits| {
             limits.rtf.is_some() || limits.durations().iter().any(|(_, limit)| limit.is_some())
         };
-        let limited =
-            self.is_written(written.request.as_ref(), REQUEST) && written.request.as_ref().is_none_or(is_limited);
+        // A limit that was refused was meant to be one.
+        let limited = self.refused.iter().any(|pointer| pointer.starts_with(REQUEST))
+            || written.request.as_ref().is_some_and(is_limited);
         let objectives = self.objectives(written.objectives.as_deref().unwrap_or_default(), known, limited);
         let at = self.at(written, known.traffic);
         let of_objectives = objectives.iter().flatten().filter_map(Objective::limit);
