@@ -1,5 +1,6 @@
 //! `goodput smoke`: a dry run before any load.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +17,14 @@ use super::interrupt::Interrupt;
 use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, RequestLimits, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::judge::Status;
 use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
 use crate::probe;
-use crate::record::{Readiness, RequestRecord, grade};
+use crate::record::grade::{Measure, grade, measure};
+use crate::record::{Readiness, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use crate::schedule::Segment;
 use crate::workload::{Case, Workload};
@@ -35,7 +37,8 @@ struct Subject {
     endpoint: Endpoint,
     workload: Workload,
     limits: RequestLimits,
-    needs_usage: bool,
+    /// The metrics that a limit or an objective is about.
+    asked: BTreeSet<RequestMetric>,
     stability: Vec<StabilityRow>,
     folder: PathBuf,
 }
@@ -87,15 +90,13 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
     let workload = build_workload(&contract, &source.folder)?;
-    let by_objective =
-        |objective: &Objective| matches!(objective, Objective::Latency { metric, .. } if metric.needs_usage());
-    let needs_usage = contract.slo.request.set().any(|(metric, _)| LatencyMetric::needs_usage(metric))
-        || contract.slo.objectives.iter().any(by_objective);
+    let objectives = contract.slo.objectives.iter().filter_map(Objective::limit);
+    let asked = contract.slo.request.set().chain(objectives).map(|(metric, _)| metric).collect();
     Ok(Subject {
         endpoint: contract.endpoint,
         workload,
         limits: contract.slo.request,
-        needs_usage,
+        asked,
         stability: contract.stability,
         folder: source.folder,
     })
@@ -138,7 +139,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         workload: fill(&cases, template, &endpoint, 0, Path::new("."))?,
         endpoint,
         limits: RequestLimits::default(),
-        needs_usage: false,
+        asked: BTreeSet::new(),
         stability: Vec::new(),
         folder: PathBuf::from("."),
     })
@@ -230,7 +231,7 @@ async fn carry_out(
         drop(std::fs::remove_file(&log));
     }
     report.requests = smoked.iter().map(shown).collect();
-    conclude(&mut report, subject.needs_usage);
+    conclude(&mut report, &subject.asked);
     Ok((report, smoked))
 }
 
@@ -288,15 +289,22 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
 
 fn shown(smoked: &Smoked) -> SmokeRequest {
     let record = &smoked.record;
-    let since_due = |at: Option<u64>| at.map(|at| at.saturating_sub(record.scheduled_ns));
+    let since_begin = |at: Option<u64>| at.map(|at| at.saturating_sub(record.begins_ns()));
     SmokeRequest {
         case: record.case.clone(),
         outcome: record.outcome,
         status: record.status,
         error: record.error.clone(),
         first_output_kind: record.first_output_kind,
-        first_output_ns: since_due(record.first_output_ns),
-        e2e_ns: since_due(record.last_output_ns),
+        first_output_ns: since_begin(record.first_output_ns),
+        first_answer_ns: since_begin(record.first_answer_ns),
+        first_audio_ns: since_begin(record.first_audio_ns),
+        e2e_ns: since_begin(record.last_output_ns),
+        audio_ns: record.audio_ns,
+        rtf_ppm: match measure(record, RequestMetric::Rtf) {
+            Measure::Measured(ratio) => Some(ratio),
+            _ => None,
+        },
         input_tokens: record.input_tokens,
         output_tokens: record.output_tokens,
         output_chunks: record.output_chunks,
@@ -308,7 +316,7 @@ fn shown(smoked: &Smoked) -> SmokeRequest {
 }
 
 /// What was proven not to work, and what could not be proven.
-fn conclude(report: &mut SmokeReport, needs_usage: bool) {
+fn conclude(report: &mut SmokeReport, asked: &BTreeSet<RequestMetric>) {
     let (mut problems, mut unproven) = (Vec::new(), Vec::new());
     for request in &report.requests {
         let status = request.status.map(|status| format!(" {status}")).unwrap_or_default();
@@ -333,8 +341,17 @@ fn conclude(report: &mut SmokeReport, needs_usage: bool) {
     let without_counts = |r: &SmokeRequest| {
         r.outcome == Outcome::Ok && (r.output_tokens.is_none() || r.warnings.contains(&Warning::UsageContradiction))
     };
-    if needs_usage && report.requests.iter().any(without_counts) {
+    let asks_for = |needs: fn(RequestMetric) -> bool| asked.iter().any(|metric| needs(*metric));
+    if asks_for(RequestMetric::needs_usage) && report.requests.iter().any(without_counts) {
         unproven.push("the reply holds no usable token counts, so every limit on tpot will be UNKNOWN".to_owned());
+    }
+    let without_duration = |r: &SmokeRequest| r.outcome == Outcome::Ok && r.audio_ns.is_none();
+    if asks_for(RequestMetric::needs_audio_duration) && report.requests.iter().any(without_duration) {
+        unproven.push(
+            "it is not known how long the sound lasts, so every limit on rtf and underrun will be UNKNOWN; \
+             ask for wav, or declare the format in `endpoint.audio`"
+                .to_owned(),
+        );
     }
     if report.requests.is_empty() && report.problems.is_empty() {
         unproven.push("no request was sent".to_owned());

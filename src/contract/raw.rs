@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::schema::{DurationText, EnvironmentName, ProtocolName, RateText, RowName, ShareText, Whole};
+use super::metric::RequestMetric;
+use super::schema::{AtMost, DurationText, EnvironmentName, ProtocolName, RateText, RowName, ShareText, Whole};
 
 /// What a serving endpoint must hold, and how it is measured: `goodput gate` answers PASS, FAIL or UNKNOWN.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -267,30 +268,57 @@ pub(super) struct Slo {
     pub(super) at_concurrency: Option<Whole>,
 }
 
-/// What one request must meet to be good; strictly above is a miss.
+/// What one request must meet to be good; strictly above is a miss. Times start at the scheduled arrival; where a request
+/// speaks, at the scheduled end of its speech.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestLimits {
-    /// Scheduled arrival to first output of any kind.
+    /// Time to the first output of any kind.
     pub(super) ttft: Option<DurationText>,
+    /// Time to the first output other than reasoning; a reply without one breaks the limit.
+    pub(super) first_answer: Option<DurationText>,
+    /// Time to the first sound; a reply without one breaks the limit.
+    pub(super) first_audio: Option<DurationText>,
     /// Time per output token after the first, tokens from `usage`.
     pub(super) tpot: Option<DurationText>,
-    /// Scheduled arrival to last output.
+    /// The longest pause between two chunks of output.
+    pub(super) itl: Option<DurationText>,
+    /// Time to the last output.
     pub(super) e2e: Option<DurationText>,
+    /// Real-time factor: time to the last output / duration of the sound; a plain number.
+    #[schemars(extend("exclusiveMinimum" = 0, "examples" = [0.5]))]
+    pub(super) rtf: Option<f64>,
+    /// How long a listener who starts at the first sound runs dry in all; `0s` is none at all.
+    pub(super) underrun: Option<DurationText>,
 }
 
-/// One objective: a latency with `percentile` and `at_most`, or a share with `at_least`.
+impl RequestLimits {
+    /// The limits that are durations, by metric.
+    pub(super) fn durations(&self) -> [(RequestMetric, Option<&DurationText>); 7] {
+        [
+            (RequestMetric::Ttft, self.ttft.as_ref()),
+            (RequestMetric::FirstAnswer, self.first_answer.as_ref()),
+            (RequestMetric::FirstAudio, self.first_audio.as_ref()),
+            (RequestMetric::Tpot, self.tpot.as_ref()),
+            (RequestMetric::Itl, self.itl.as_ref()),
+            (RequestMetric::E2e, self.e2e.as_ref()),
+            (RequestMetric::Underrun, self.underrun.as_ref()),
+        ]
+    }
+}
+
+/// One objective: a metric of requests with `percentile` and `at_most`, or a share with `at_least`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Objective {
     /// What is measured.
     #[schemars(required)]
     pub(super) metric: Option<Metric>,
-    /// For a latency: the percentile that must be within the limit, from 50 to below 100.
+    /// For a metric of requests: the percentile that must be within the limit, from 50 to below 100.
     #[schemars(extend("minimum" = 50, "exclusiveMaximum" = 100, "examples" = [95, 99, 99.9]))]
     pub(super) percentile: Option<f64>,
-    /// For a latency: the limit.
-    pub(super) at_most: Option<DurationText>,
+    /// For a metric of requests: the limit, a duration; for `rtf` a plain number.
+    pub(super) at_most: Option<AtMost>,
     /// For a share: the floor, over everything scheduled.
     pub(super) at_least: Option<ShareText>,
 }
@@ -300,12 +328,22 @@ pub(super) struct Objective {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub(super) enum Metric {
-    /// Scheduled arrival to first output of any kind.
+    /// Time to the first output of any kind.
     Ttft,
+    /// Time to the first output other than reasoning.
+    FirstAnswer,
+    /// Time to the first sound.
+    FirstAudio,
     /// Time per output token after the first, tokens from `usage`.
     Tpot,
-    /// Scheduled arrival to last output.
+    /// The longest pause between two chunks of a request's output.
+    Itl,
+    /// Time to the last output.
     E2e,
+    /// Real-time factor: time to the last output / duration of the sound.
+    Rtf,
+    /// How long a listener who starts at the first sound runs dry in all.
+    Underrun,
     /// Share of everything scheduled that ended properly.
     SuccessRate,
     /// Share of everything scheduled that ended properly within every limit of `request`.

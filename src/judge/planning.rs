@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::objective::ALPHA;
-use crate::contract::{Contract, LatencyMetric, Objective, Traffic};
+use crate::contract::{Contract, Objective, Traffic};
 use crate::stats::{n_pass, pass_max};
 use crate::units::{Share, format_duration};
 
@@ -88,11 +88,9 @@ fn sample_note(requests: Option<u64>, budget: Share, smallest_pass: u64) -> Opti
 /// Above saturation a queue grows so slowly that a short window ends before a wait reaches its limit: the window must last
 /// `limit / 5 %`, or drift is the only witness.
 fn window_note(contract: &Contract, objective: &Objective, requests: Option<u64>) -> Option<String> {
-    let Objective::Latency { metric: LatencyMetric::Ttft | LatencyMetric::E2e, at_most, .. } = objective else {
-        return None;
-    };
+    let (_, limit_ns) = objective.limit().filter(|(metric, _)| metric.is_wait())?;
     let window = requests? as f64 / contract.slo.at.rate()?.per_second();
-    let needed = at_most.as_secs_f64() / PRECISION;
+    let needed = Duration::from_nanos(limit_ns).as_secs_f64() / PRECISION;
     (window < needed).then(|| {
         let needed = format_duration(Duration::from_secs(needed.ceil() as u64));
         format!("the window of {window:.0} s is too short for a 5% overload to reach the limit ({needed}); only drift shows it")

@@ -187,13 +187,28 @@ mod tests {
             &["audio"],
             json!({ "model": "$model", "file": "$audio", "response_format": "json" }),
         );
+        let format = json!({ "type": "audio/pcm", "rate": 24_000 });
+        let sound = json!({ "input": { "format": format, "turn_detection": null }, "output": { "format": format } });
+        let session = json!({ "type": "session.update", "session": { "type": "realtime", "audio": sound } });
+        let respond = json!({ "type": "response.create" });
         let said =
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "$prompt" }] });
         check(
             Protocol::OpenaiRealtime,
             "/v1/realtime",
             &["prompt"],
-            json!({ "events": [{ "type": "conversation.item.create", "item": said }, { "type": "response.create" }] }),
+            json!({ "events": [session, { "type": "conversation.item.create", "item": said }, respond] }),
+        );
+        check(
+            Protocol::OpenaiRealtime,
+            "/v1/realtime",
+            &["audio"],
+            json!({ "events": [
+                session,
+                { "type": "input_audio_buffer.append", "audio": "$audio" },
+                { "type": "input_audio_buffer.commit" },
+                respond,
+            ] }),
         );
     }
 

@@ -6,9 +6,10 @@ use super::figures::UNMEASURED;
 use super::layout::{Column, Page, lay_out, shortened};
 use crate::judge::Status;
 use crate::observe::{Outcome, OutputKind, Warning};
-use crate::units::format_nanos;
+use crate::units::{format_measured_ratio, format_nanos};
 
-/// What a dry run sent, received and could not prove. All times are since the request was due.
+/// What a dry run sent, received and could not prove. All times are since the request was due; where it speaks, since the end of
+/// its speech.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SmokeReport {
     /// What was sent, with secrets already masked.
@@ -51,8 +52,16 @@ pub struct SmokeRequest {
     pub first_output_kind: Option<OutputKind>,
     /// When it came, in nanoseconds.
     pub first_output_ns: Option<u64>,
+    /// When the first output other than reasoning came, in nanoseconds.
+    pub first_answer_ns: Option<u64>,
+    /// When the first sound came, in nanoseconds.
+    pub first_audio_ns: Option<u64>,
     /// When the last output came, in nanoseconds.
     pub e2e_ns: Option<u64>,
+    /// How long the sound lasts that was spoken or transcribed, in nanoseconds.
+    pub audio_ns: Option<u64>,
+    /// `e2e_ns` / `audio_ns`, in parts per million.
+    pub rtf_ppm: Option<u64>,
     /// Prompt tokens by the server's count.
     pub input_tokens: Option<u64>,
     /// Completion tokens by the server's count.
@@ -139,6 +148,7 @@ fn requests(page: &mut Page, requests: &[SmokeRequest]) {
     for (line, request) in lines.rows.iter().zip(requests) {
         page.table_row(line, None);
         page.remark_if(request.error.as_ref(), 2);
+        page.remark_if(answer_and_sound(request).as_ref(), 2);
         page.remark_if(request.text.as_ref().map(|text| format!("“{text}”")).as_ref(), 2);
         page.remark_if(warnings(request).as_ref(), 2);
     }
@@ -156,6 +166,21 @@ fn first_output(request: &SmokeRequest) -> Option<String> {
         Some(at) => format!("{kind} {}", format_nanos(at)),
         None => kind.to_owned(),
     })
+}
+
+/// What there is to say beyond first and last output: an answer behind its reasoning, and sound.
+fn answer_and_sound(request: &SmokeRequest) -> Option<String> {
+    let later = request.first_answer_ns.filter(|answer| Some(*answer) != request.first_output_ns);
+    let parts: Vec<String> = [
+        later.map(|at| format!("first answer {}", format_nanos(at))),
+        request.first_audio_ns.map(|at| format!("first audio {}", format_nanos(at))),
+        request.audio_ns.map(|length| format!("{} of sound", format_nanos(length))),
+        request.rtf_ppm.map(|ratio| format!("RTF {}", format_measured_ratio(ratio))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn tokens(request: &SmokeRequest) -> String {

@@ -234,6 +234,7 @@ enum Fate {
     CloseWithoutCode,
     Drop,
     Raw(&'static [u8]),
+    LongPing,
     Oversize,
     EndlessFragments,
     OnlyPings,
@@ -251,6 +252,11 @@ async fn meet(fate: Fate, stream: TcpStream) {
         Fate::CloseWithoutCode => drop(session.socket.send(Message::close(None, "")).await),
         Fate::Drop => return,
         Fate::Raw(bytes) => drop(session.socket.get_mut().write_all(bytes).await),
+        // A control frame holds at most 125 bytes.
+        Fate::LongPing => {
+            let stream = session.socket.get_mut();
+            drop(stream.write_all(&[&b"\x89\x7e\x01\0"[..], &[b'x'; 256]].concat()).await);
+        }
         // A text frame whose head promises a tebibyte.
         Fate::Oversize => drop(session.socket.get_mut().write_all(b"\x81\x7f\0\0\x01\0\0\0\0\0").await),
         Fate::EndlessFragments => {
@@ -286,7 +292,7 @@ async fn sessions_that_go_wrong_end_in_the_right_outcome() {
         (Fate::Raw(b"\x81\x81\0\0\0\0x"), ProtocolError, None, "masked"),
         (Fate::Raw(b"\x81\x01\xff"), ProtocolError, None, "UTF-8"),
         (Fate::Raw(b"\x80\x01x"), ProtocolError, None, "ontinue frame"),
-        (Fate::Raw(b"\x89\x7e\x01\0"), ProtocolError, None, "ontrol frame"),
+        (Fate::LongPing, ProtocolError, None, "ontrol frame"),
         (Fate::Oversize, ProtocolError, None, "too long"),
         (Fate::EndlessFragments, ProtocolError, None, "too long"),
         (Fate::OnlyPings, Timeout, None, "idle"),

@@ -65,7 +65,7 @@ fn whole_verdicts_of_runs_that_were_stopped() {
             trial.complete = false;
             (trial.health.due, trial.health.sent, trial.health.dispatch_lag) = (0, 0, None);
             trial.window.decided = 0;
-            trial.objectives.iter_mut().for_each(|found| (found.undecided, found.quantile_ns) = (N, None));
+            trial.objectives.iter_mut().for_each(|found| (found.undecided, found.quantile) = (N, None));
         },
         "UNKNOWN",
         &[
