@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks everything: format, lints, schemas, documentation examples, the quick start, and all tests, those against a real
-# inference server included. Installs what they need into a cache folder outside the repository (tests/real/llama.sh).
+# Checks everything: format, lints (the fuzz targets' too), schemas, documentation examples, the quick start, and all tests,
+# those against a real inference server included. Installs what they need into a cache folder outside the repository
+# (tests/real/llama.sh).
 #
 #   tests/run.sh                  everything
 #   tests/run.sh --without-real   leaves out the real server, which needs Linux on x86-64 and Python 3.11
@@ -15,7 +16,7 @@ case ${1-} in
 "") ;;
 --without-real) real=no ;;
 *)
-  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac
@@ -44,9 +45,12 @@ need curl "install curl"
 
 say "format"
 cargo fmt --check
+cargo fmt --manifest-path tests/fuzz/Cargo.toml --check
 
 say "lints"
 cargo clippy --locked --all-targets -- --deny warnings
+# In the same folder, so that the dependencies are taken as they lie there; without the engine, which is C++.
+cargo clippy --locked --manifest-path tests/fuzz/Cargo.toml --no-default-features --target-dir "${CARGO_TARGET_DIR:-target}" -- --deny warnings
 
 say "build"
 cargo build --locked
