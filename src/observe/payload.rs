@@ -16,7 +16,9 @@ impl Protocol {
                 json!({ "model": "$model", "prompt": "$prompt" })
             }
             Self::OpenaiSpeech => return speech(&has),
-            Self::OpenaiTranscription => return json!({ "model": "$model", "file": "$audio", "response_format": "json" }),
+            Self::OpenaiTranscription => {
+                return json!({ "model": "$model", "file": "$audio", "response_format": "json" });
+            }
             Self::OpenaiRealtime => return turn(&has),
             Self::OpenaiResponses => {
                 json!({ "model": "$model", "input": if has("messages") { "$messages" } else { "$prompt" } })

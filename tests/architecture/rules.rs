@@ -49,7 +49,10 @@ pub(crate) const NODES: &[Node] = &[
     shell("simulate", &["units", "stats", "schedule", "simulate::profile", "simulate::engine"]),
     // Records are appended as requests finish, so the driver is handed the open end of `requests.jsonl`. It trusts the same
     // certificates as the question whether the endpoint is ready.
-    shell("drive", &["units", "audio", "schedule", "workload", "observe", "contract", "record", "record::store", "endpoint"]),
+    shell(
+        "drive",
+        &["units", "audio", "schedule", "workload", "observe", "contract", "record", "record::store", "endpoint"],
+    ),
     shell(
         "app",
         &[
