@@ -169,6 +169,7 @@ pub async fn exchange(
             call.read(body, reader, &mut watch, cancel).await
         }
     };
+    let trace = if trace.outcome == Outcome::Ok && !call.is_sent() { answer_to_nothing(trace) } else { trace };
     let mask = |text: String| target.secrets.mask(&text).into_owned();
     // Whatever the server can word is masked here, once; the texts of the reply where they are kept.
     let trace = RequestTrace {
@@ -268,6 +269,8 @@ struct Call {
     connection: Option<Http1>,
     /// The stream's place on its HTTP/2 connection, held until the reply is over.
     _place: Option<Http2>,
+    /// Bytes that the connection will have written at the least once the request is on the wire.
+    sent_at_bytes: u64,
     read_to_end: bool,
 }
 
@@ -277,14 +280,16 @@ impl Call {
             HeaderValue::from_str(&order.request_id).unwrap_or_else(|_| HeaderValue::from_static("goodput"));
         match connection {
             Connection::Http1(mut connection) => {
+                // And some for the head, whose length only the engine knows.
+                let sent_at_bytes = connection.stamps.written_bytes() + order.body.len() as u64 + 1;
                 let request = target.request(order.body, &request_id, target.through_plain_proxy());
                 let answer = Box::pin(connection.sender.send_request(request));
-                Self { clock, answer, connection: Some(connection), _place: None, read_to_end: false }
+                Self { clock, answer, connection: Some(connection), _place: None, sent_at_bytes, read_to_end: false }
             }
             Connection::Http2(mut place) => {
                 let request = Target::without_host(target.request(order.body, &request_id, true));
                 let answer = Box::pin(place.sender.send_request(request));
-                Self { clock, answer, connection: None, _place: Some(place), read_to_end: false }
+                Self { clock, answer, connection: None, _place: Some(place), sent_at_bytes: 0, read_to_end: false }
             }
         }
     }
@@ -382,10 +387,21 @@ impl Call {
         }
     }
 
+    /// Whether the request is on the wire, body and all; on HTTP/2 nobody says.
+    fn is_sent(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.stamps.written_bytes() >= self.sent_at_bytes)
+    }
+
     fn reusable(self) -> Option<Http1> {
         drop(self.answer);
         self.connection.filter(|_| self.read_to_end)
     }
+}
+
+/// A reply that was over before the request was sent: whatever it says, it does not answer the request.
+fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
+    let error = "the reply was over before the request was sent, so it cannot answer it".to_owned();
+    RequestTrace { outcome: Outcome::ProtocolError, error: Some(error), truncated: None, answerless: None, ..trace }
 }
 
 /// A request whose reply has no head: the connection ended before, or what came is no HTTP.
