@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
 use super::simulate::whole;
+use super::usage::{Payloads, Plain};
 use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, parse};
 use crate::observe::Protocol;
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
@@ -42,7 +43,7 @@ pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failur
 }
 
 /// Reads the cases and fills the payload with each.
-pub(super) fn build_workload(contract: &Contract) -> Result<Workload, Failure> {
+pub(super) fn build_workload(contract: &Contract) -> Result<Payloads, Failure> {
     let (source, endpoint) = (&contract.workload, &contract.endpoint);
     let cases = match &source.cases {
         CaseSource::Inline(cases) => cases.clone(),
@@ -52,19 +53,27 @@ pub(super) fn build_workload(contract: &Contract) -> Result<Workload, Failure> {
     fill(&cases, template, endpoint.protocol, &endpoint.model, source.seed)
 }
 
-/// Fills a payload template with every case, asking for token counts where the dialect can.
+/// Fills a payload template with every case, asking for token counts where the dialect can; and without, for a server that
+/// refuses to be asked.
 pub(super) fn fill(
     cases: &[Case],
     mut template: serde_json::Value,
     protocol: Protocol,
     model: &str,
     seed: u64,
-) -> Result<Workload, Failure> {
-    protocol.ask_for_usage(&mut template);
-    Workload::build(cases, &template, model, seed).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
-        Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
-    })
+) -> Result<Payloads, Failure> {
+    let build = |template: &serde_json::Value| {
+        Workload::build(cases, template, model, seed).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
+            Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
+        })
+    };
+    let plain = template.clone();
+    let plain = match protocol.ask_for_usage(&mut template) {
+        Some(wish) => Some(Plain { wish, workload: build(&plain)? }),
+        None => None,
+    };
+    Ok(Payloads { workload: build(&template)?, plain })
 }
 
 /// Reads a file of cases.

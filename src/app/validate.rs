@@ -14,7 +14,7 @@ use crate::workload::Workload;
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "validate")?;
     let contract = &source.loaded.contract;
-    let workload = build_workload(contract)?;
+    let workload = build_workload(contract)?.workload;
     let report = describe(contract, &workload, &plan(contract));
     match arguments.output_format {
         PlanFormat::Table => print(&report::plan(&report, width(), color()))?,
