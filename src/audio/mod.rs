@@ -1,4 +1,13 @@
-//! Sound as far as its duration is concerned: how many bytes of a format last how long.
+//! Sound as far as its duration is concerned: how many bytes of a format last how long, what a container says of them, and
+//! whether a listener would have run dry.
+
+mod playback;
+mod wav;
+
+use std::num::NonZeroU64;
+
+pub use playback::Playback;
+pub use wav::{WavError, WavFile, WavFormat, WavReader, read_wav};
 
 /// How one sample of sound is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +28,17 @@ impl Encoding {
             Self::G711Ulaw | Self::G711Alaw => 1,
         }
     }
+
+    /// Whether all of these bytes belong to samples of amplitude zero. G.711 writes zero with either sign, as the two codes
+    /// of its smallest step (tables 1a and 2a of the recommendation).
+    pub fn is_silence(self, bytes: &[u8]) -> bool {
+        let zeros: [u8; 2] = match self {
+            Self::Pcm16 => [0x00, 0x00],
+            Self::G711Ulaw => [0xFF, 0x7F],
+            Self::G711Alaw => [0xD5, 0x55],
+        };
+        bytes.iter().all(|byte| zeros.contains(byte))
+    }
 }
 
 /// The format of sound that comes without a container.
@@ -36,5 +56,45 @@ impl PcmFormat {
     /// Bytes that last one second.
     pub fn bytes_per_second(&self) -> u64 {
         self.encoding.bytes_per_sample() * u64::from(self.sample_rate) * u64::from(self.channels)
+    }
+}
+
+/// How long `bytes` of sound last, in nanoseconds, rounded down.
+pub fn duration_ns(bytes: u64, bytes_per_second: NonZeroU64) -> u64 {
+    let duration = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.get());
+    u64::try_from(duration).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_last_as_long_as_their_format_says() {
+        for (encoding, sample_rate, channels, bytes, expected) in [
+            (Encoding::Pcm16, 24_000, 1, 4_800, 100_000_000),
+            (Encoding::Pcm16, 16_000, 2, 64_000, 1_000_000_000),
+            (Encoding::G711Ulaw, 8_000, 1, 1, 125_000),
+            (Encoding::G711Alaw, 8_000, 2, 8_000, 500_000_000),
+            (Encoding::Pcm16, 44_100, 1, 1, 11_337),
+            (Encoding::Pcm16, 1, 1, u64::MAX, u64::MAX),
+        ] {
+            let rate = NonZeroU64::new(PcmFormat { encoding, sample_rate, channels }.bytes_per_second());
+            assert_eq!(rate.map(|rate| duration_ns(bytes, rate)), Some(expected), "{encoding:?} {sample_rate}");
+        }
+    }
+
+    #[test]
+    fn silence_is_amplitude_zero_in_every_encoding() {
+        for (encoding, bytes, expected) in [
+            (Encoding::Pcm16, &[0, 0, 0][..], true),
+            (Encoding::Pcm16, &[0, 0, 1, 0], false),
+            (Encoding::G711Ulaw, &[0xFF, 0x7F], true),
+            (Encoding::G711Ulaw, &[0x00], false),
+            (Encoding::G711Alaw, &[0xD5, 0x55], true),
+            (Encoding::G711Alaw, &[0xFF], false),
+        ] {
+            assert_eq!(encoding.is_silence(bytes), expected, "{encoding:?} {bytes:?}");
+        }
     }
 }

@@ -116,6 +116,8 @@ pub enum Warning {
     NonjsonKeepalive,
     /// An event that no blank line ended.
     ImplicitEventBoundary,
+    /// Sound came, and all of it is silence.
+    SilentAudio,
 }
 
 /// What one reply amounted to. Times are in nanoseconds on the clock that the bytes were stamped with; what did not happen
@@ -176,8 +178,8 @@ pub struct RequestTrace {
     pub answerless: Option<bool>,
     /// The protocol's end signal was seen.
     pub done_seen: bool,
-    /// The code that a WebSocket was closed with before the reply was complete; 1006 where it ended without a close frame
-    /// (RFC 6455, section 7.1.5).
+    /// The code that a WebSocket was closed with before the reply was complete; 1005 where the close frame held none, and
+    /// 1006 where it ended without one (RFC 6455, section 7.1.5).
     pub close_code: Option<u16>,
     /// Oddities, each once, sorted.
     pub warnings: Vec<Warning>,

@@ -20,6 +20,8 @@ pub(super) struct UsageBody {
     completion_tokens_details: Maybe<Details>,
     input_tokens_details: Maybe<Details>,
     output_tokens_details: Maybe<Details>,
+    input_token_details: Maybe<Details>,
+    output_token_details: Maybe<Details>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -66,9 +68,11 @@ impl UsageBody {
             total: self.total_tokens.get(),
             reasoning: detail(&self.completion_tokens_details, reasoning)
                 .or_else(|| detail(&self.output_tokens_details, reasoning))
+                .or_else(|| detail(&self.output_token_details, reasoning))
                 .or(self.reasoning_tokens.get()),
             cached: detail(&self.prompt_tokens_details, cached)
                 .or_else(|| detail(&self.input_tokens_details, cached))
+                .or_else(|| detail(&self.input_token_details, cached))
                 .or(self.prompt_cache_hit_tokens.get())
                 .or(self.cached_tokens.get()),
         };

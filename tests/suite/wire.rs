@@ -58,7 +58,7 @@ impl Drop for Replay {
 }
 
 fn protocol(case: &Case) -> Protocol {
-    Protocol::from_name(&case.adapter).expect("a dialect that is neither read nor listed as unsupported")
+    Protocol::from_name(&case.adapter).expect("a dialect that is read")
 }
 
 /// What does not depend on how the bytes were cut on their way.
@@ -166,8 +166,9 @@ fn faults(case: &Case, due_ns: u64, exchange: &Exchange) -> Vec<String> {
 #[tokio::test]
 async fn every_case_over_tcp_is_concluded_as_the_corpus_says() {
     let replay = Replay::start();
-    let cases = Case::supported();
-    assert_eq!(cases.len(), 90, "the corpus has 90 cases of the dialects that are read");
+    // The driver does not speak WebSocket yet.
+    let cases: Vec<Case> = Case::all().into_iter().filter(|case| !case.is_frames()).collect();
+    assert_eq!(cases.len(), 92, "the corpus has 92 cases of the dialects that are driven");
     let replies = join_all(cases.iter().map(|case| ask(&replay, case))).await;
     let faults: Vec<String> =
         cases.iter().zip(&replies).flat_map(|(case, (due_ns, exchange))| faults(case, *due_ns, exchange)).collect();
@@ -208,7 +209,7 @@ fn smoke(replay: &Replay, case: &Case, folder: &Path) -> (i32, Value) {
 fn smoke_says_of_a_case_what_the_corpus_says() {
     let replay = Replay::start();
     let folder = tempfile::tempdir().unwrap();
-    let cases: BTreeMap<String, Case> = Case::supported().into_iter().map(|case| (case.id.clone(), case)).collect();
+    let cases: BTreeMap<String, Case> = Case::all().into_iter().map(|case| (case.id.clone(), case)).collect();
     for id in THROUGH_THE_BINARY {
         let case = &cases[id];
         let (code, request) = smoke(&replay, case, folder.path());
