@@ -9,6 +9,7 @@ import base64
 import json
 import pathlib
 import re
+import struct
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -22,7 +23,7 @@ CONTENT_TYPES = [
     "audio/pcm",
     "text/plain",
 ]
-STATUSES = [200, 206, 400, 503]
+STATUSES = [200, 101, 400, 503]
 COMPLETE, BROKEN, TIMED_OUT, CLOSED = 0, 1, 2, 4
 
 
@@ -39,7 +40,9 @@ def reply(case, protocols):
     kind = {key.lower(): value for key, value in case.get("headers", {}).items()}.get("content-type")
     kind = kind and kind.split(";")[0].strip()
     ends = {"hang": TIMED_OUT, "reset": BROKEN, "truncated": BROKEN, "clean": COMPLETE}
-    status = 503 if (case["status"] or 200) >= 400 else 200
+    status = case["status"] if case["status"] == 101 else 503 if (case["status"] or 200) >= 400 else 200
+    frames = [write for write in case["chunks"] if write.get("op", "text") in ("text", "binary", "cont")]
+    bodies = [base64.b64decode(write.get("b64", "")) for write in frames]
     choices = [
         protocols.index(case["adapter"]),
         CONTENT_TYPES.index(kind) if kind in CONTENT_TYPES else 0,
@@ -50,12 +53,26 @@ def reply(case, protocols):
         40,
         2,
     ]
-    return bytes(choices) + b"".join(base64.b64decode(write.get("b64", "")) for write in case["chunks"])
+    # A message of a WebSocket is a line.
+    return bytes(choices) + (b"\n" if status == 101 else b"").join(bodies)
+
+
+def wav(size, before=b""):
+    """The seed of a WAV file whose data chunk says to be of this size, with other chunks before it."""
+    form = b"fmt " + struct.pack("<IHHIIHH", 16, 1, 1, 24_000, 48_000, 2, 16)
+    file = b"WAVE" + before + form + b"data" + struct.pack("<I", size) + bytes(range(100)) * 2
+    return bytes([5, 1, 40, 2]) + b"RIFF" + struct.pack("<I", len(file)) + file
 
 
 def main():
     protocols = adapters()
-    seeds = {"reply": {}, "contract": {}, "cases": {}}
+    seeds = {"reply": {}, "wav": {}, "contract": {}, "cases": {}}
+    seeds["wav"] = {
+        "plain": wav(200),
+        "streamed": wav(0xFFFFFFFF),
+        "cut": wav(1000),
+        "tagged": wav(200, b"LIST" + struct.pack("<I", 5) + b"INFO!\0"),
+    }
     for path in sorted((ROOT / "tests/fixtures/wire").glob("*.json")):
         case = json.loads(path.read_text(encoding="utf-8"))
         seeds["reply"][path.stem] = reply(case, protocols)

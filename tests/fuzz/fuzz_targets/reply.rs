@@ -1,6 +1,7 @@
 //! Any reply of any dialect: no panic, bounded memory, and the same conclusions however its bytes are cut.
 #![no_main]
 
+use goodput::audio::{Encoding, PcmFormat};
 use goodput::observe::{Outcome, Protocol, ReplyEnd, ReplyHead, ReplyReader, RequestTrace, Warning};
 use libfuzzer_sys::fuzz_target;
 
@@ -18,7 +19,14 @@ const CONTENT_TYPES: [Option<&str>; 8] = [
     Some("text/plain; charset=utf-8"),
 ];
 
-const STATUSES: [u16; 4] = [200, 206, 400, 503];
+const STATUSES: [u16; 4] = [200, 101, 400, 503];
+
+/// What a contract may say of sound without a container.
+const FORMATS: [Option<PcmFormat>; 3] = [
+    None,
+    Some(PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 }),
+    Some(PcmFormat { encoding: Encoding::G711Ulaw, sample_rate: 8_000, channels: 2 }),
+];
 
 fuzz_target!(|input: &[u8]| {
     let Some((choices, body)) = input.split_at_checked(CHOICES) else { return };
@@ -32,6 +40,7 @@ fuzz_target!(|input: &[u8]| {
 
 struct Reply<'a> {
     protocol: Protocol,
+    declared: Option<PcmFormat>,
     head: ReplyHead,
     end: ReplyEnd,
     body: &'a [u8],
@@ -53,17 +62,24 @@ impl<'a> Reply<'a> {
             4 => ReplyEnd::Closed(Some(1000), String::new()),
             _ => ReplyEnd::Closed(None, "going away".to_owned()),
         };
-        Self { protocol: Protocol::ALL[pick(0, Protocol::ALL.len())], head, end, body }
+        let protocol = Protocol::ALL[pick(0, Protocol::ALL.len())];
+        let declared = FORMATS[usize::from(choices[2]) / STATUSES.len() % FORMATS.len()];
+        Self { protocol, declared, head, end, body }
     }
 
-    /// Reads the body in pieces of these lengths, all at one instant.
+    /// Reads the body in pieces of these lengths, all at one instant; each line as a message where messages come whole.
     fn read(&self, mut lengths: impl Iterator<Item = usize>) -> RequestTrace {
-        let mut reader = ReplyReader::new(self.protocol, true);
+        let mut reader = ReplyReader::new(self.protocol, true).with_audio(self.declared);
         reader.head(self.head.clone());
         let (mut rest, mut decided) = (self.body, false);
         while !rest.is_empty() {
-            let (piece, left) = rest.split_at(lengths.next().unwrap_or(1).min(rest.len()));
-            let progress = reader.bytes(1_000, piece);
+            let (progress, left) = if self.protocol == Protocol::OpenaiRealtime {
+                let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                (reader.frame(1_000, &rest[..end]), rest.get(end + 1..).unwrap_or_default())
+            } else {
+                let (piece, left) = rest.split_at(lengths.next().unwrap_or(1).min(rest.len()));
+                (reader.bytes(1_000, piece), left)
+            };
             assert!(progress.decided || !decided, "a decided reply stays decided");
             (rest, decided) = (left, progress.decided);
         }
@@ -90,6 +106,8 @@ fn assert_plausible(trace: &RequestTrace, length: usize) {
     assert_eq!(trace.first_output_kind.is_some(), chunks > 0);
     assert!(trace.first_answer_ns.is_none() || chunks > 0);
     assert!(trace.audio_bytes <= length as u64);
+    assert!(trace.audio_bytes == 0 || trace.first_audio_ns.is_some());
+    assert_eq!(trace.audio_ns.is_some(), trace.underrun_ns.is_some(), "both or none");
     assert!(trace.outcome != Outcome::Ok || (chunks > 0 && trace.error.is_none()));
     assert!(trace.outcome == Outcome::Ok || trace.outcome == Outcome::HttpError || has_reason(trace), "{trace:?}");
     assert!(trace.output_tokens.is_none() || trace.reasoning_tokens <= trace.output_tokens, "{trace:?}");
