@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks everything: format, lints, schemas, documentation examples, the quick start, and all tests, those against real
-# servers (text, speech, transcription) included. Installs what they need into a cache folder outside the repository
-# (tests/real/server.sh).
+# Checks everything: format, lints (the fuzz targets' too), schemas, documentation examples, the quick start, and all tests,
+# those against real servers (text, speech, transcription, turns) included. Installs what they need into a cache folder
+# outside the repository (tests/real/server.sh).
 #
 #   tests/run.sh                  everything
 #   tests/run.sh --without-real   leaves out the real servers, which need Linux on x86-64 and Python 3.11
@@ -52,9 +52,12 @@ need curl "install curl"
 
 say "format"
 cargo fmt --check
+cargo fmt --manifest-path tests/fuzz/Cargo.toml --check
 
 say "lints"
 cargo clippy --locked --all-targets -- --deny warnings
+# In the same folder, so that the dependencies are taken as they lie there; without the engine, which is C++.
+cargo clippy --locked --manifest-path tests/fuzz/Cargo.toml --no-default-features --target-dir "${CARGO_TARGET_DIR:-target}" -- --deny warnings
 
 say "build"
 cargo build --locked

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
 use super::simulate::whole;
+use super::usage::{Payloads, Plain};
 use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, Traffic, parse};
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
 use crate::simulate::read_profile;
@@ -42,7 +43,7 @@ pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failur
 }
 
 /// Reads the cases and fills the payload with each.
-pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Workload, Failure> {
+pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Payloads, Failure> {
     let (source, endpoint) = (&contract.workload, &contract.endpoint);
     let cases = match &source.cases {
         CaseSource::Inline(cases) => cases.clone(),
@@ -52,22 +53,29 @@ pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Workl
     fill(&cases, template, endpoint, source.seed, folder)
 }
 
-/// Fills a payload template with every case, asking for token counts where the dialect can. Files of sound lie relative to
-/// `folder`.
+/// Fills a payload template with every case, asking for token counts where the dialect can; and without, for a server that
+/// refuses to be asked. Files of sound lie relative to `folder`.
 pub(super) fn fill(
     cases: &[Case],
     mut template: serde_json::Value,
     endpoint: &Endpoint,
     seed: u64,
     folder: &Path,
-) -> Result<Workload, Failure> {
-    endpoint.protocol.ask_for_usage(&mut template);
+) -> Result<Payloads, Failure> {
     let shape = endpoint.shape();
     let sounds = if shape.takes_sound() { read_sounds(cases, folder)? } else { BTreeMap::new() };
-    Workload::build(cases, &template, &endpoint.model, seed, shape, &sounds).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
-        Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
-    })
+    let build = |template: &serde_json::Value| {
+        Workload::build(cases, template, &endpoint.model, seed, shape, &sounds).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
+            Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
+        })
+    };
+    let plain = template.clone();
+    let plain = match endpoint.protocol.ask_for_usage(&mut template) {
+        Some(wish) => Some(Plain { wish, workload: build(&plain)? }),
+        None => None,
+    };
+    Ok(Payloads { workload: build(&template)?, plain })
 }
 
 /// Reads every file of sound that the cases name, once.

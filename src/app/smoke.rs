@@ -15,6 +15,7 @@ use super::exit::{Exit, Failure};
 use super::gate::{color, print, runtime, width};
 use super::interrupt::Interrupt;
 use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
+use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
     Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
@@ -27,7 +28,7 @@ use crate::record::grade::{Measure, grade, measure};
 use crate::record::{Readiness, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use crate::schedule::Segment;
-use crate::workload::{Case, Workload};
+use crate::workload::Case;
 
 /// Without `--rounds` every case is sent once, but no more than so many.
 const MOST_BY_DEFAULT: usize = 10;
@@ -35,7 +36,7 @@ const MOST_BY_DEFAULT: usize = 10;
 /// What is smoked: from a contract or from flags.
 struct Subject {
     endpoint: Endpoint,
-    workload: Workload,
+    payloads: Payloads,
     limits: RequestLimits,
     /// The metrics that a limit or an objective is about.
     asked: BTreeSet<RequestMetric>,
@@ -89,12 +90,12 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
-    let workload = build_workload(&contract, &source.folder)?;
+    let payloads = build_workload(&contract, &source.folder)?;
     let objectives = contract.slo.objectives.iter().filter_map(Objective::limit);
     let asked = contract.slo.request.set().chain(objectives).map(|(metric, _)| metric).collect();
     Ok(Subject {
         endpoint: contract.endpoint,
-        workload,
+        payloads,
         limits: contract.slo.request,
         asked,
         stability: contract.stability,
@@ -136,7 +137,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         None => endpoint.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
     };
     Ok(Subject {
-        workload: fill(&cases, template, &endpoint, 0, Path::new("."))?,
+        payloads: fill(&cases, template, &endpoint, 0, Path::new("."))?,
         endpoint,
         limits: RequestLimits::default(),
         asked: BTreeSet::new(),
@@ -193,30 +194,45 @@ async fn carry_out(
     interrupt: &Interrupt,
 ) -> Result<(SmokeReport, Vec<Smoked>), Failure> {
     let target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
-    let sent = describe(&subject, &target);
+    let Payloads { workload, mut plain } = subject.payloads;
     let clock = Clock::start();
-    let lane = Arc::new(Lane {
+    let mut lane = Arc::new(Lane {
         clock,
         target,
         pool: Pool::new(clock),
-        workload: subject.workload,
+        workload,
         limits: subject.limits,
         run_id: format!("goodput-smoke-{}", std::process::id()),
         keep: Vec::new(),
     });
-    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], problems: vec![], unproven: vec![] };
+    let (mut notices, mut problems, mut smoked) = (Vec::new(), Vec::new(), Vec::new());
     let log = std::env::temp_dir().join(format!("{}.log", lane.run_id));
     let launched = match subject.endpoint.launch {
         None => None,
-        Some(_) => Some(warm_up(&subject.endpoint, &lane, &subject.folder, &log, interrupt.token()).await?),
+        Some(_) => {
+            let (endpoint, folder) = (&subject.endpoint, &subject.folder);
+            Some(warm_up(endpoint, &lane, plain.as_ref(), folder, &log, interrupt.token()).await?)
+        }
     };
-    if let Some(Readiness::NotReady { detail }) = launched.as_ref().map(|warm| &warm.record.ready) {
-        report.problems.push(format!("the endpoint is not ready: {detail}"));
+    if let Some(warm) = &launched {
+        notices.clone_from(&warm.record.notices);
+        if warm.usage_refused {
+            leave_out(&mut lane, plain.take())?;
+        }
+        if let Readiness::NotReady { detail } = &warm.record.ready {
+            problems.push(format!("the endpoint is not ready: {detail}"));
+        }
     }
-    let mut smoked = Vec::new();
-    if report.problems.is_empty() {
+    if problems.is_empty() {
         smoked = ask_all(&lane, arguments, interrupt).await;
+        if let Some(notice) = refusal_of_usage(&lane, plain.as_ref(), &smoked, interrupt).await {
+            notices.push(notice);
+            leave_out(&mut lane, plain.take())?;
+            smoked = ask_all(&lane, arguments, interrupt).await;
+        }
     }
+    let sent = describe(&subject.endpoint, &lane);
+    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
     for row in &subject.stability {
         let reading = tokio::select! {
             reading = probe::read(&row.probe, &subject.folder) => reading,
@@ -235,15 +251,31 @@ async fn carry_out(
     Ok((report, smoked))
 }
 
-fn describe(subject: &Subject, target: &Target) -> SmokeSent {
+/// What is to be told where a server that nobody warmed up refused every request, and answers one that does not ask for token
+/// counts.
+async fn refusal_of_usage(
+    lane: &Lane,
+    plain: Option<&Plain>,
+    smoked: &[Smoked],
+    interrupt: &Interrupt,
+) -> Option<String> {
+    if plain.is_none() || smoked.is_empty() || !smoked.iter().all(|smoked| is_refusal(smoked.record.status)) {
+        return None;
+    }
+    let mut asking = Asking::new(lane, plain);
+    asking.ask(0, interrupt.token()).await;
+    asking.into_notice()
+}
+
+fn describe(endpoint: &Endpoint, lane: &Lane) -> SmokeSent {
     const EXCERPT: usize = 2_000;
-    let body = subject.workload.cases().first().map(|case| case.content.shown(EXCERPT)).unwrap_or_default();
-    let method = if subject.endpoint.protocol == Protocol::OpenaiRealtime { "WebSocket" } else { "POST" };
+    let body = lane.workload.cases().first().map(|case| case.content.shown(EXCERPT)).unwrap_or_default();
+    let method = if endpoint.protocol == Protocol::OpenaiRealtime { "WebSocket" } else { "POST" };
     SmokeSent {
-        line: format!("{method} {}", subject.endpoint.url),
-        protocol: subject.endpoint.protocol.name().to_owned(),
-        headers: target.shown_headers(),
-        body: target.secrets().mask(&body).into_owned(),
+        line: format!("{method} {}", endpoint.url),
+        protocol: endpoint.protocol.name().to_owned(),
+        headers: lane.target.shown_headers(),
+        body: lane.target.secrets().mask(&body).into_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::workload::Workload;
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "validate")?;
     let contract = &source.loaded.contract;
-    let workload = build_workload(contract, &source.folder)?;
+    let workload = build_workload(contract, &source.folder)?.workload;
     let report = describe(contract, &workload, &plan(contract));
     match arguments.output_format {
         PlanFormat::Table => print(&report::plan(&report, width(), color()))?,

@@ -41,16 +41,21 @@ impl ConnectFailure {
     }
 }
 
-/// When bytes last moved, in clock nanoseconds; 0 is never.
+/// When bytes last moved, in clock nanoseconds; 0 is never. And how many were written.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     written: AtomicU64,
     read: AtomicU64,
+    written_bytes: AtomicU64,
 }
 
 impl Stamps {
     pub(super) fn last_written(&self) -> Option<u64> {
         Some(self.written.load(Ordering::Relaxed)).filter(|at| *at > 0)
+    }
+
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn last_read(&self) -> Option<u64> {
@@ -235,8 +240,9 @@ impl AsyncWrite for Wire {
 
 impl Wire {
     fn stamp_write(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(written)) if *written > 0) {
+        if let Poll::Ready(Ok(written @ 1..)) = polled {
             self.stamps.written.store(self.clock.now_ns(), Ordering::Relaxed);
+            self.stamps.written_bytes.fetch_add(*written as u64, Ordering::Relaxed);
         }
     }
 }

@@ -193,6 +193,7 @@ impl Asking<'_> {
                 call.read(body, self.reader, &mut self.watch, cancel).await
             }
         };
+        let trace = if trace.outcome == Outcome::Ok && !call.is_sent() { answer_to_nothing(trace) } else { trace };
         let sent_ns = call.sent_ns(dispatched_ns);
         if let Some(connection) = call.reusable() {
             pool.give_back(connection);
@@ -210,6 +211,8 @@ struct Call {
     connection: Option<Http1>,
     /// The stream's place on its HTTP/2 connection, held until the reply is over.
     _place: Option<Http2>,
+    /// Bytes that the connection will have written at the least once the request is on the wire.
+    sent_at_bytes: u64,
     read_to_end: bool,
 }
 
@@ -217,13 +220,16 @@ impl Call {
     fn new(connection: Connection, target: &Target, clock: Clock, request: Request<Full<Bytes>>) -> Self {
         match connection {
             Connection::Http1(mut connection) => {
+                // And some for the head, whose length only the engine knows.
+                let body_bytes = request.body().size_hint().exact().unwrap_or(0);
+                let sent_at_bytes = connection.stamps.written_bytes() + body_bytes + 1;
                 let request = target.for_http1(request);
                 let answer = Box::pin(connection.sender.send_request(request));
-                Self { clock, answer, connection: Some(connection), _place: None, read_to_end: false }
+                Self { clock, answer, connection: Some(connection), _place: None, sent_at_bytes, read_to_end: false }
             }
             Connection::Http2(mut place) => {
                 let answer = Box::pin(place.sender.send_request(target.for_http2(request)));
-                Self { clock, answer, connection: None, _place: Some(place), read_to_end: false }
+                Self { clock, answer, connection: None, _place: Some(place), sent_at_bytes: 0, read_to_end: false }
             }
         }
     }
@@ -327,10 +333,21 @@ impl Call {
         }
     }
 
+    /// Whether the request is on the wire, body and all; on HTTP/2 nobody says.
+    fn is_sent(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.stamps.written_bytes() >= self.sent_at_bytes)
+    }
+
     fn reusable(self) -> Option<Http1> {
         drop(self.answer);
         self.connection.filter(|_| self.read_to_end)
     }
+}
+
+/// A reply that was over before the request was sent: whatever it says, it does not answer the request.
+fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
+    let error = "the reply was over before the request was sent, so it cannot answer it".to_owned();
+    RequestTrace { outcome: Outcome::ProtocolError, error: Some(error), truncated: None, answerless: None, ..trace }
 }
 
 /// A request whose reply has no head: the connection ended before, or what came is no HTTP.

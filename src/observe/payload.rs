@@ -43,24 +43,25 @@ impl Protocol {
         payload
     }
 
-    /// Asks for token counts where the dialect has a way to, unless the template says otherwise itself.
-    pub fn ask_for_usage(self, payload: &mut Value) {
-        let (object, key, wish) = match self {
+    /// Asks for token counts where the dialect has a way to, unless the template says otherwise itself. Gives back the path
+    /// of what was added, for people.
+    pub fn ask_for_usage(self, payload: &mut Value) -> Option<&'static str> {
+        let (object, key, wish, path) = match self {
             Self::OpenaiChat | Self::OpenaiCompletions => {
-                (Some(payload), "stream_options", json!({ "include_usage": true }))
+                (Some(payload), "stream_options", json!({ "include_usage": true }), "stream_options.include_usage")
             }
             Self::Tgi => {
                 let parameters =
                     payload.as_object_mut().map(|map| map.entry("parameters").or_insert_with(|| json!({})));
-                (parameters, "details", json!(true))
+                (parameters, "details", json!(true), "parameters.details")
             }
             // These always count.
-            Self::OpenaiChatJson | Self::OpenaiResponses | Self::AnthropicMessages | Self::Ollama => return,
-            Self::OpenaiRealtime | Self::OpenaiSpeech | Self::OpenaiTranscription => return,
+            Self::OpenaiChatJson | Self::OpenaiResponses | Self::AnthropicMessages | Self::Ollama => return None,
+            Self::OpenaiRealtime | Self::OpenaiSpeech | Self::OpenaiTranscription => return None,
         };
-        if let Some(map) = object.and_then(Value::as_object_mut) {
-            map.entry(key).or_insert(wish);
-        }
+        let map = object.and_then(Value::as_object_mut).filter(|map| !map.contains_key(key))?;
+        map.insert(key.to_owned(), wish);
+        Some(path)
     }
 }
 
@@ -226,8 +227,10 @@ mod tests {
             (Protocol::Ollama, json!({}), json!({})),
         ] {
             let mut payload = written;
-            protocol.ask_for_usage(&mut payload);
+            let before = payload.clone();
+            let added = protocol.ask_for_usage(&mut payload);
             assert_eq!(payload, sent);
+            assert_eq!(added.is_some(), payload != before, "{added:?}");
         }
     }
 }

@@ -160,6 +160,9 @@ pub struct EndpointRecord {
     pub exited: Option<String>,
     /// The last lines of a launched endpoint's log, kept when it failed.
     pub log_tail: Vec<String>,
+    /// What was done otherwise than the contract lets expect, because the endpoint would not have it.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 /// Who started the endpoint.

@@ -180,6 +180,11 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
     lines
 }
 
+/// What the endpoint would not have, as whole sentences.
+pub(super) fn notices(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    result.endpoint.notices.iter().map(|notice| format!("notice: {notice}"))
+}
+
 /// The published code of a value that is published as a text.
 pub(super) fn code_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()

@@ -357,6 +357,7 @@ fn a_smoke() -> SmokeReport {
         looks_like: None,
     };
     SmokeReport {
+        notices: Vec::new(),
         sent: SmokeSent {
             line: "POST http://127.0.0.1:8000/v1/chat/completions".to_owned(),
             protocol: "openai-chat".to_owned(),

@@ -24,6 +24,7 @@ pub fn markdown(result: &RunResult) -> String {
         parts.push(steps(result));
         parts.extend(remarks(result));
     }
+    parts.extend(conclusion::notices(result).map(|notice| text(&notice)));
     parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
     parts.extend(evidence(result));
     parts.push(about(result));

@@ -156,6 +156,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
             ready_after_ns: Some(2_300 * MS),
             exited: None,
             log_tail: Vec::new(),
+            notices: Vec::new(),
         },
         stopped: None,
         completeness: Completeness { planned: 4, measured: 4 },

@@ -18,6 +18,8 @@ pub struct SmokeReport {
     pub requests: Vec<SmokeRequest>,
     /// Each stability probe's answer.
     pub probes: Vec<ProbeAnswer>,
+    /// What the server would not have, and what was done instead.
+    pub notices: Vec<String>,
     /// What was proven not to work, each with a next step.
     pub problems: Vec<String>,
     /// What could not be proven, each with a next step.
@@ -114,6 +116,9 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
         Status::Unknown => "something could not be proven",
     };
     page.status_line(Some(overall), overall.word(), text);
+    for notice in &report.notices {
+        page.item(&format!("notice: {notice}"));
+    }
     for problem in report.problems.iter().chain(&report.unproven) {
         page.item(problem);
     }

@@ -241,8 +241,14 @@ fn a_dry_run_shows_an_answer_behind_its_reasoning_and_sound() {
         looks_like: None,
     };
     let sent = SmokeSent { line: String::new(), protocol: String::new(), headers: vec![], body: String::new() };
-    let report =
-        |requests| SmokeReport { sent: sent.clone(), requests, probes: vec![], problems: vec![], unproven: vec![] };
+    let report = |requests| SmokeReport {
+        sent: sent.clone(),
+        notices: vec![],
+        requests,
+        probes: vec![],
+        problems: vec![],
+        unproven: vec![],
+    };
     let page = smoke(&report(vec![request.clone()]), 80, false);
     assert!(page.contains("\n  first answer 200 ms, first audio 210 ms, 3.10 s of sound, RTF 0.355\n"), "{page}");
     let at_once = SmokeRequest {

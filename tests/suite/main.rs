@@ -25,4 +25,5 @@ mod server;
 mod tls;
 mod transport;
 mod truth;
+mod usage;
 mod wire;

@@ -165,6 +165,54 @@ async fn an_answer_before_the_request_was_read_is_the_answer() {
     }
 }
 
+/// An answer to nothing is no answer to the request, however well it reads.
+#[tokio::test]
+async fn a_reply_that_is_over_before_the_request_was_sent_is_no_answer_to_it() {
+    let server = Server::start(|_, mut stream| async move {
+        stream.write_all(reply("").as_bytes()).await.unwrap();
+        tokio::time::sleep(HANG).await;
+    })
+    .await;
+    let client = Client::to(&server.url());
+    // More than the sockets' buffers hold, so that sending it cannot end.
+    let exchange = client.send(Bytes::from(vec![b'x'; 32 << 20])).await;
+    assert_eq!(exchange.trace.outcome, Outcome::ProtocolError, "{}", error(&exchange));
+    assert!(error(&exchange).contains("before the request was sent"), "{}", error(&exchange));
+    assert_eq!(client.pool.open_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_reply_that_nobody_asked_for_is_not_the_next_requests() {
+    let unasked = reply("").replace("\"ok\"", "\"no\"");
+    for pause in [Duration::ZERO, REST / 2] {
+        let unasked = unasked.clone();
+        let server = Server::start(move |_, mut stream| {
+            let unasked = unasked.clone();
+            async move {
+                while read_request(&mut stream).await.is_some() {
+                    // Without a pause both come in one write.
+                    let (mut now, mut later) = (reply(""), unasked.clone());
+                    if pause.is_zero() {
+                        now.push_str(&std::mem::take(&mut later));
+                    }
+                    drop(stream.write_all(now.as_bytes()).await);
+                    tokio::time::sleep(pause).await;
+                    drop(stream.write_all(later.as_bytes()).await);
+                }
+            }
+        })
+        .await;
+        let client = Client::to(&server.url());
+        for asked in 1..=3 {
+            let exchange = client.ask().await;
+            assert_ok(&exchange);
+            assert_eq!(exchange.trace.texts.unwrap().text, "ok");
+            assert_eq!(server.accepted(), asked, "such a connection carries nothing more");
+            tokio::time::sleep(REST).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_status_line_that_is_none_is_a_protocol_error() {
     for bytes in [

@@ -179,6 +179,7 @@ fn result() -> RunResult {
             ready_after_ns: None,
             exited: None,
             log_tail: Vec::new(),
+            notices: Vec::new(),
         },
         stopped: None,
         steps: vec![step(load(4)), step(load(6))],
