@@ -387,6 +387,11 @@ fn endpoint_faults() {
                 "7:3: /endpoint/launch: write one of `command` (a server to start) and `simulate` (a profile of the simulated endpoint)",
             ),
             (
+                "openai-chat\n",
+                "tgi\n  launch: { simulate: b }\n",
+                "6:13: /endpoint/launch/simulate: the simulated endpoint speaks openai-chat, openai-chat-json, openai-completions, and not `tgi`",
+            ),
+            (
                 "model: m\n",
                 "model: m\n  launch: { command: [a], simulate: b }\n",
                 "7:3: /endpoint/launch: write only one of `command` (a server to start) and `simulate` (a profile of the simulated endpoint)",

@@ -149,6 +149,29 @@ fn sound_of_a_turn_in_no_declared_format_has_no_duration() {
 }
 
 #[test]
+fn what_the_session_says_of_its_sound_is_believed() {
+    let session = |kind: &str, session: &str| format!(r#"{{"type":"session.{kind}","session":{{{session}}}}}"#);
+    let pcm = |rate: u32| format!(r#""audio":{{"output":{{"format":{{"type":"audio/pcm","rate":{rate}}}}}}}"#);
+    let (sound, done) = (audio("response.output_audio.delta", &"AQAB".repeat(1_600)), done(r#""status":"completed""#));
+    // 4800 bytes: 100 ms at the declared 24 kHz.
+    for (before, after, expected_ms) in [
+        (session("created", r#""id":"s""#), String::new(), 100),
+        (session("created", &pcm(16_000)), String::new(), 150),
+        (session("updated", &pcm(48_000)), String::new(), 50),
+        (session("updated", r#""output_audio_format":"g711_ulaw""#), String::new(), 600),
+        (session("updated", r#""audio":{"output":{"format":{"type":"audio/pcma"}}}"#), String::new(), 600),
+        (session("updated", r#""audio":{"output":{"format":null}}"#), String::new(), 100),
+        (session("updated", r#""audio":{"output":{"format":{"type":"audio/opus","rate":8000}}}"#), String::new(), 100),
+        (session("updated", &pcm(0)), String::new(), 100),
+        (session("created", r#""id":"s""#), session("updated", &pcm(8_000)), 100),
+    ] {
+        let after = if after.is_empty() { r#"{"type":"rate_limits.updated"}"#.to_owned() } else { after };
+        let trace = turn(&[&before, &sound, &after, &done]);
+        assert_eq!((trace.outcome, trace.audio_ns), (Outcome::Ok, Some(expected_ms * MS)), "{before} {after}");
+    }
+}
+
+#[test]
 fn a_web_socket_closes_with_a_code_until_the_turn_is_complete() {
     use Outcome::{Ok, StreamError, TruncatedStream};
     let text = r#"{"type":"response.text.delta","delta":"x"}"#;

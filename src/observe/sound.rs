@@ -20,8 +20,11 @@ pub(super) struct Sound {
 }
 
 impl Sound {
-    /// Its format is this.
+    /// Its format is this; what came before stays what it was.
     pub(super) fn know_pcm(&mut self, format: PcmFormat) {
+        if self.bytes > 0 {
+            return;
+        }
         self.encoding = Some(format.encoding);
         self.playback = NonZeroU64::new(format.bytes_per_second()).map(Playback::new);
     }

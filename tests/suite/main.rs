@@ -26,4 +26,5 @@ mod tls;
 mod transport;
 mod truth;
 mod usage;
+mod voice;
 mod wire;

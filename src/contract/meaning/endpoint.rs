@@ -17,6 +17,8 @@ pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(600);
 const DEFAULT_FIRST_TOKEN_WITHIN: Duration = Duration::from_secs(120);
+/// What the simulated endpoint speaks.
+const SIMULATED: [Protocol; 3] = [Protocol::OpenaiChat, Protocol::OpenaiChatJson, Protocol::OpenaiCompletions];
 const AUDIO: &str = "/endpoint/audio";
 const DEFAULT_STOP_WITHIN: Duration = Duration::from_secs(30);
 
@@ -31,7 +33,7 @@ impl Meaning<'_> {
         let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
         let proxy = self.proxy(written.proxy.as_deref());
         let has_launch = self.is_written(written.launch.as_ref(), "/endpoint/launch");
-        let launch = written.launch.and_then(|launch| self.launch(launch));
+        let launch = written.launch.and_then(|launch| self.launch(launch, known.protocol));
         let (input_audio, output_audio) = self.audio(written.audio.unwrap_or_default(), known.protocol);
         if let (Some(Protocol::OpenaiRealtime), Some(raw::HttpVersion::Http2)) = (known.protocol, written.http) {
             self.fault("/endpoint/http", "a WebSocket is opened over HTTP/1.1; remove the key");
@@ -158,7 +160,7 @@ impl Meaning<'_> {
         Some(idle)
     }
 
-    fn launch(&mut self, written: raw::Launch) -> Option<Launch> {
+    fn launch(&mut self, written: raw::Launch, protocol: Option<Protocol>) -> Option<Launch> {
         let pointer = "/endpoint/launch";
         let command_at = join(pointer, "command");
         let has_command = self.is_written(written.command.as_ref(), &command_at);
@@ -171,6 +173,13 @@ impl Meaning<'_> {
                     "write {what} `command` (a server to start) and `simulate` (a profile of the simulated endpoint)"
                 ),
             );
+        }
+        if let (Some(_), Some(protocol)) = (&written.simulate, protocol)
+            && !SIMULATED.contains(&protocol)
+        {
+            let spoken = SIMULATED.map(Protocol::name).join(", ");
+            let message = format!("the simulated endpoint speaks {spoken}, and not `{}`", protocol.name());
+            self.fault_at_key(&join(pointer, "simulate"), message);
         }
         let what = match written.simulate {
             Some(profile) => Some(LaunchWhat::Simulate(self.folder.join(profile))),

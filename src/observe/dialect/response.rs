@@ -2,7 +2,8 @@
 //! WebSocket. The end signal is the event that carries the finished response; its text repeats the deltas and is no output.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,6 +13,12 @@ use super::super::state::ReplyState;
 use super::super::trace::OutputKind;
 use super::super::usage::UsageBody;
 use super::json::{self, CallPositions, Head};
+
+/// Some servers leave the padding out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// What is to be remembered of the events that came.
 #[derive(Debug, Default)]
