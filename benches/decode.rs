@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench decode` runs every dialect, `cargo bench --bench decode -- openai-chat tgi` some. The replies are the
 //! baseline cases of the wire corpus with one of their deltas repeated, read in pieces of 16 KiB (a WebSocket's message by
-//! message). Sound holds no JSON, so that there is nothing to compare it with. The rounds alternate between the reader and `serde_json`, and medians are shown, so that a busy machine is busy for both.
+//! message). Sound holds no JSON, so that there is nothing to compare it with. The rounds alternate between the reader and
+//! `serde_json`, and medians are shown, so that a busy machine is busy for both.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and one that cannot run has failed")]
 
 use std::hint::black_box;
@@ -42,6 +43,7 @@ fn main() {
     let mut replies: Vec<Reply> =
         BASELINES.iter().map(|(id, end, repeated)| Reply::stretched(case(id), end, repeated)).collect();
     replies.push(Reply::whole(case("json-baseline"), "Whole answer"));
+    replies.push(Reply::transcription());
     replies.push(Reply::sound(case("audio-baseline")));
     println!("{DELTAS} deltas of each dialect in pieces of {} KiB, median of {ROUNDS} rounds", PIECE >> 10);
     println!("speed beside serde_json: 1.00 is as fast as parsing the same JSON texts to that type and nothing else\n");
@@ -86,13 +88,27 @@ impl Reply {
         Self::of(case, body.repeat(1_000), None)
     }
 
+    /// The corpus has no transcription, so that one is written here.
+    fn transcription() -> Self {
+        let delta = "data: {\"type\":\"transcript.text.delta\",\"delta\":\" lamps\",\"logprobs\":null}\n\n";
+        let usage = "\"usage\":{\"type\":\"tokens\",\"input_tokens\":9,\"output_tokens\":3,\"total_tokens\":12}";
+        let done = format!("data: {{\"type\":\"transcript.text.done\",\"text\":\"lamps\",{usage}}}\n\n");
+        let content_type = Some("text/event-stream".to_owned());
+        let head = ReplyHead { status: 200, content_type, ..ReplyHead::default() };
+        let body = (delta.repeat(DELTAS) + &done).into_bytes();
+        Self::new(Protocol::OpenaiTranscription, head, body, Some(DELTAS as u32))
+    }
+
     fn of(case: &Case, body: Vec<u8>, outputs: Option<u32>) -> Self {
         let status = case.status.unwrap();
         let head = ReplyHead { status, content_type: case.header("content-type"), ..ReplyHead::default() };
+        Self::new(Protocol::from_name(&case.adapter).unwrap(), head, body, outputs)
+    }
+
+    fn new(protocol: Protocol, head: ReplyHead, body: Vec<u8>, outputs: Option<u32>) -> Self {
         let data = |line: &str| line.strip_prefix("data:").unwrap_or(line).trim().to_owned();
         let lines = std::str::from_utf8(&body).unwrap_or_default().lines();
         let texts = lines.map(data).filter(|text| text.starts_with('{')).collect();
-        let protocol = Protocol::from_name(&case.adapter).unwrap();
         Self { protocol, head, body, texts, outputs }
     }
 

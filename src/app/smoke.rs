@@ -321,7 +321,7 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
 
 fn shown(smoked: &Smoked) -> SmokeRequest {
     let record = &smoked.record;
-    let since_begin = |at: Option<u64>| at.map(|at| at.saturating_sub(record.begins_ns()));
+    let since_begin = |at: Option<u64>| at?.checked_sub(record.begins_ns());
     SmokeRequest {
         case: record.case.clone(),
         outcome: record.outcome,
