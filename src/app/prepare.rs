@@ -88,7 +88,7 @@ fn read_sounds(cases: &[Case], folder: &Path) -> Result<BTreeMap<String, Sound>,
         let path = folder.join(written);
         let file = std::fs::read(&path).map_err(|error| {
             Failure::usage(format!("failed to read the sound {} of the case `{}`: {error}", path.display(), case.id))
-                .hint("name a file in the case's field `audio`, relative to the contract's folder")
+                .hint("name a file in the case's field `audio`, relative to the contract's folder, or with `--cases` to the present one")
         })?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         sounds.insert(written.to_owned(), Sound::new(name, file.into()));

@@ -247,7 +247,7 @@ async fn carry_out(
         drop(std::fs::remove_file(&log));
     }
     report.requests = smoked.iter().map(shown).collect();
-    conclude(&mut report, &subject.asked);
+    conclude(&mut report, &subject.endpoint, &subject.asked);
     Ok((report, smoked))
 }
 
@@ -274,7 +274,7 @@ fn describe(endpoint: &Endpoint, lane: &Lane) -> SmokeSent {
     SmokeSent {
         line: format!("{method} {}", endpoint.url),
         protocol: endpoint.protocol.name().to_owned(),
-        headers: lane.target.shown_headers(),
+        headers: lane.target.shown_headers(&lane.workload.cases()[0].content),
         body: lane.target.secrets().mask(&body).into_owned(),
     }
 }
@@ -337,6 +337,7 @@ fn shown(smoked: &Smoked) -> SmokeRequest {
             Measure::Measured(ratio) => Some(ratio),
             _ => None,
         },
+        underrun_ns: record.underrun_ns,
         input_tokens: record.input_tokens,
         output_tokens: record.output_tokens,
         output_chunks: record.output_chunks,
@@ -347,21 +348,31 @@ fn shown(smoked: &Smoked) -> SmokeRequest {
     }
 }
 
+/// The protocol that was meant, as far as the reply tells, or else the path that was refused.
+fn protocol_hint(request: &SmokeRequest, endpoint: &Endpoint) -> Option<String> {
+    if let Some(name) = &request.looks_like {
+        return Some(format!("; the reply looks like `{name}`: set the protocol to that"));
+    }
+    let asked = match endpoint.protocol {
+        Protocol::OpenaiChatJson => Protocol::OpenaiChat,
+        protocol => protocol,
+    };
+    let usual = Protocol::usual_at(endpoint.url.path()).filter(|usual| *usual != asked)?;
+    let refused = matches!(request.outcome, Outcome::HttpError | Outcome::ProtocolError);
+    refused.then(|| format!("; at a path like `{}` most servers speak `{}`", endpoint.url.path(), usual.name()))
+}
+
 /// What was proven not to work, and what could not be proven.
-fn conclude(report: &mut SmokeReport, asked: &BTreeSet<RequestMetric>) {
+fn conclude(report: &mut SmokeReport, endpoint: &Endpoint, asked: &BTreeSet<RequestMetric>) {
     let (mut problems, mut unproven) = (Vec::new(), Vec::new());
     for request in &report.requests {
         let status = request.status.map(|status| format!(" {status}")).unwrap_or_default();
         let error = request.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let hint = request
-            .looks_like
-            .as_ref()
-            .map(|name| format!("; the reply looks like `{name}`: set the protocol to that"));
         let said = format!(
             "case `{}` ended with {}{status}{error}{}",
             request.case,
             request.outcome.name(),
-            hint.unwrap_or_default()
+            protocol_hint(request, endpoint).unwrap_or_default()
         );
         match request.outcome {
             Outcome::Ok => {}

@@ -20,6 +20,7 @@ use crate::audio::PcmFormat;
 use crate::contract::{Endpoint, HeaderSource, HttpVersion};
 use crate::endpoint::{ClientError, trusted_roots};
 use crate::observe::Protocol;
+use crate::workload::Content;
 
 /// Joins server logs and records.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -187,11 +188,19 @@ impl Target {
         }
     }
 
-    /// The request's headers with secrets masked, for people.
-    pub fn shown_headers(&self) -> Vec<(String, String)> {
+    /// The headers of a request with this content, secrets masked, for people.
+    pub fn shown_headers(&self, content: &Content) -> Vec<(String, String)> {
+        let id = HeaderValue::from_static("");
+        let mut headers = match content {
+            Content::Turn(_) => self.upgrade("", &id).into_parts().0.headers,
+            Content::Json(_) => self.headers.clone(),
+            Content::Form(form) => self.request(Bytes::new(), Some(&form.content_type), &id).into_parts().0.headers,
+        };
+        // Another one with every request.
+        headers.remove(REQUEST_ID);
+        headers.remove(SEC_WEBSOCKET_KEY);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let mut shown: Vec<(String, String)> = self
-            .headers
+        let mut shown: Vec<(String, String)> = headers
             .iter()
             .map(|(name, value)| (name.to_string(), self.secrets.mask(&text(value)).into_owned()))
             .collect();

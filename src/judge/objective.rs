@@ -5,7 +5,7 @@ use super::{Check, Claim, Reason, Status, is_void, judged_trial, plain_check};
 use crate::contract::{Objective, RequestLimits, RequestMetric, Slo};
 use crate::observe::{Outcome, Warning};
 use crate::record::{ObjectiveEvidence, RunResult, TrialRecord};
-use crate::stats::{Counts, fails, n_pass, passes, quantile_ranks, share_estimate};
+use crate::stats::{Counts, MIN_DRIFT_ARRIVALS, fails, n_pass, passes, quantile_ranks, share_estimate};
 use crate::units::{Load, Share};
 
 /// The chance of a wrong PASS, or of any wrong FAIL, when the truth lies exactly on the limit.
@@ -116,7 +116,8 @@ impl Context<'_> {
                 format!("requests pile up: {:.1}% of the arrivals stay in flight", drift.growth * 100.0),
             ),
             (Status::Pass, None) if self.open_loop && !matches!(objective, Objective::SuccessRate { .. }) => {
-                Finding::unknown(Reason::TooFewSamples, "the window is too short to see whether requests pile up")
+                let note = format!("{MIN_DRIFT_ARRIVALS} requests in the window would show whether they pile up");
+                Finding::unknown(Reason::TooFewSamples, note)
             }
             (Status::Pass, _) if !self.open_loop && !trial.complete => self.interrupted(evidence),
             (Status::Unknown, _) if !trial.complete => self.interrupted(evidence),
@@ -208,7 +209,7 @@ fn needed_text(violations: u64, budget: f64) -> String {
 fn violations_text(trial: &TrialRecord, violations: u64, n: u64, may: u64) -> String {
     let failed = failed(trial);
     let of_them = if failed > 0 { format!(" ({failed} did not end ok)") } else { String::new() };
-    format!("{violations} of {n} requests break the limit{of_them}, {may} may")
+    format!("{violations} of {n} requests break the limit{of_them}, at most {may} may")
 }
 
 /// Requests of the window that have an outcome and did not end `ok`.

@@ -236,6 +236,24 @@ fn a_reply_that_did_not_complete_ends_as_the_transport_did() {
     }
 }
 
+/// A busy client reads several writes at once, one after the other: their gaps say nothing of the server.
+#[test]
+fn outputs_that_were_read_at_one_instant_are_coalesced() {
+    let [delta, end] = [format!("data: {DELTA}\n\n"), format!("data: {STOP}\n\ndata: {USAGE}\n\ndata: [DONE]\n\n")];
+    for (instants, coalesced) in [([10, 10, 10], true), ([10, 10, 11], false)] {
+        let mut reader = ReplyReader::new(Protocol::OpenaiChat, false);
+        let content_type = Some("text/event-stream".to_owned());
+        reader.head(ReplyHead { status: 200, content_type, ..ReplyHead::default() });
+        for at in instants {
+            reader.bytes(at * MS, delta.as_bytes());
+        }
+        reader.bytes(12 * MS, end.as_bytes());
+        let trace = reader.finish(13 * MS, ReplyEnd::Complete);
+        assert_eq!((trace.outcome, trace.output_chunks), (Outcome::Ok, 3));
+        assert_eq!(trace.warnings.contains(&Warning::Coalesced), coalesced, "{instants:?}");
+    }
+}
+
 #[test]
 fn heads_that_promise_something_else_are_refused() {
     let compressed = ReplyHead { status: 200, content_encoding: Some("gzip".to_owned()), ..ReplyHead::default() };

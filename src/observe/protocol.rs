@@ -72,6 +72,23 @@ impl Protocol {
         }
     }
 
+    /// The dialect that is usually spoken at a path.
+    pub fn usual_at(path: &str) -> Option<Self> {
+        const PATHS: [(&str, Protocol); 10] = [
+            ("/chat/completions", Protocol::OpenaiChat),
+            ("/completions", Protocol::OpenaiCompletions),
+            ("/responses", Protocol::OpenaiResponses),
+            ("/messages", Protocol::AnthropicMessages),
+            ("/generate_stream", Protocol::Tgi),
+            ("/api/chat", Protocol::Ollama),
+            ("/api/generate", Protocol::Ollama),
+            ("/realtime", Protocol::OpenaiRealtime),
+            ("/audio/speech", Protocol::OpenaiSpeech),
+            ("/audio/transcriptions", Protocol::OpenaiTranscription),
+        ];
+        PATHS.into_iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end)).map(|(_, protocol)| protocol)
+    }
+
     /// The dialect of either name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name || p.adapter() == name)
@@ -94,6 +111,25 @@ impl Protocol {
             Self::OpenaiRealtime | Self::OpenaiSpeech => "*/*",
             Self::OpenaiTranscription => "application/json, text/event-stream",
             Self::Ollama => "application/x-ndjson",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_tells_the_protocol_that_is_usual_there() {
+        for (path, expected) in [
+            ("/v1/chat/completions", Some(Protocol::OpenaiChat)),
+            ("/openai/v1/completions/", Some(Protocol::OpenaiCompletions)),
+            ("/v1/audio/transcriptions", Some(Protocol::OpenaiTranscription)),
+            ("/generate_stream", Some(Protocol::Tgi)),
+            ("/synthesize", None),
+            ("/", None),
+        ] {
+            assert_eq!(Protocol::usual_at(path), expected, "{path}");
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct RequestRecord {
     pub output_chunks: Option<u32>,
     /// Gaps between them.
     pub chunk_gaps_ns: Option<Vec<u64>>,
-    /// Duration of the sound that was spoken, or of the sound that was transcribed; `null` where it is not known.
+    /// How long the sound of the reply lasts, or the file that was transcribed; `null` where it is not known.
     pub audio_ns: Option<u64>,
     /// How long a listener who starts at the first sound runs dry in all.
     pub underrun_ns: Option<u64>,

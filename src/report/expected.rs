@@ -244,6 +244,7 @@ load    warm-up  window  drain  under load
 ▸ 20/s      100     300     60        23 s
   30/s      100     300     60        16 s
 ▸ the load that must hold
+warm-up, window and drain are counted in requests, as many at every load
 
 objective     limit    requests  needed  can pass
 ─────────────────────────────────────────────────
@@ -328,6 +329,7 @@ fn a_smoke() -> SmokeReport {
         e2e_ns: Some(312 * MS),
         audio_ns: None,
         rtf_ppm: None,
+        underrun_ns: None,
         input_tokens: Some(9),
         output_tokens: Some(64),
         output_chunks: Some(64),
@@ -348,6 +350,7 @@ fn a_smoke() -> SmokeReport {
         e2e_ns: None,
         audio_ns: None,
         rtf_ppm: None,
+        underrun_ns: None,
         input_tokens: None,
         output_tokens: None,
         output_chunks: None,

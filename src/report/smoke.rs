@@ -64,6 +64,8 @@ pub struct SmokeRequest {
     pub audio_ns: Option<u64>,
     /// `e2e_ns` / `audio_ns`, in parts per million.
     pub rtf_ppm: Option<u64>,
+    /// How long a listener who starts at the first sound runs dry in all, in nanoseconds.
+    pub underrun_ns: Option<u64>,
     /// Prompt tokens by the server's count.
     pub input_tokens: Option<u64>,
     /// Completion tokens by the server's count.
@@ -111,11 +113,11 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
     page.blank();
     let overall = report.overall();
     let text = match overall {
-        Status::Pass => "payload, reply, token counts and probes give data",
-        Status::Fail => "something does not work",
-        Status::Unknown => "something could not be proven",
+        Status::Pass => proven(report),
+        Status::Fail => "something does not work".to_owned(),
+        Status::Unknown => "something could not be proven".to_owned(),
     };
-    page.status_line(Some(overall), overall.word(), text);
+    page.status_line(Some(overall), overall.word(), &text);
     for notice in &report.notices {
         page.item(&format!("notice: {notice}"));
     }
@@ -125,12 +127,22 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
     page.finish()
 }
 
+/// What gave data, and what of it there was none.
+fn proven(report: &SmokeReport) -> String {
+    let counted = report.requests.iter().all(|request| request.output_tokens.is_some());
+    let probed = if report.probes.is_empty() { "" } else { ", probes" };
+    let (gave, lacks) = if counted { (", token counts", "") } else { ("", "; there are no token counts") };
+    format!("payload, reply{gave}{probed} give data{lacks}")
+}
+
 fn sent(page: &mut Page, sent: &SmokeSent) {
     page.heading(&format!("{}  ({})", sent.line, sent.protocol));
     for (name, value) in &sent.headers {
         page.remark(&format!("{name}: {value}"), 2);
     }
-    page.remark(&sent.body, 2);
+    for line in sent.body.lines() {
+        page.remark(line, 2);
+    }
 }
 
 fn requests(page: &mut Page, requests: &[SmokeRequest]) {
@@ -175,17 +187,24 @@ fn first_output(request: &SmokeRequest) -> Option<String> {
 
 /// What there is to say beyond first and last output: an answer behind its reasoning, and sound.
 fn answer_and_sound(request: &SmokeRequest) -> Option<String> {
+    let unknown = request.first_audio_ns.is_some() && request.audio_ns.is_none();
     let later = request.first_answer_ns.filter(|answer| Some(*answer) != request.first_output_ns);
     let parts: Vec<String> = [
         later.map(|at| format!("first answer {}", format_nanos(at))),
         request.first_audio_ns.map(|at| format!("first audio {}", format_nanos(at))),
         request.audio_ns.map(|length| format!("{} of sound", format_nanos(length))),
         request.rtf_ppm.map(|ratio| format!("RTF {}", format_measured_ratio(ratio))),
+        request.underrun_ns.filter(|_| request.first_audio_ns.is_some()).map(underrun),
+        unknown.then(|| "how long the sound lasts is not known".to_owned()),
     ]
     .into_iter()
     .flatten()
     .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn underrun(nanos: u64) -> String {
+    if nanos == 0 { "no underrun".to_owned() } else { format!("underrun {}", format_nanos(nanos)) }
 }
 
 fn tokens(request: &SmokeRequest) -> String {

@@ -42,7 +42,9 @@ pub(super) fn columns(result: &RunResult) -> Vec<Column> {
         ..Column::numbers(name, steps.iter().map(|step| per_second(value(step))).collect()).ranked(rank)
     };
     columns.push(rate("completed", "req/s", if closed { 0 } else { 6 }, |step| step.completed));
-    columns.push(rate("output", "tok/s", 4, |step| step.output_tokens_per_second));
+    if steps.iter().any(|step| step.output_tokens_per_second.is_some()) || is_checked(result, "tpot") {
+        columns.push(rate("output", "tok/s", 4, |step| step.output_tokens_per_second));
+    }
     columns.push(rate("goodput", "req/s", 0, |step| step.goodput));
     let part = |group, rank, value: fn(&StepRecord) -> Option<Share>| Column {
         group,
@@ -66,7 +68,9 @@ fn load(load: Load, must_hold: Option<Load>) -> String {
 fn metric_columns(result: &RunResult, (metric, group, shown): Shown) -> Vec<Column> {
     let is_of_every_run = ["ttft", "e2e"].contains(&metric);
     let has_one = result.steps.iter().any(|step| figures::has(step, metric));
-    if !is_of_every_run && !has_one && !is_checked(result, metric) {
+    // A first answer that is nowhere apart from the first output is told by TTFT.
+    let told_elsewhere = metric == "first_answer" || !is_checked(result, metric);
+    if !is_of_every_run && !has_one && told_elsewhere {
         return Vec::new();
     }
     let asked = asked_about(result, metric);
@@ -110,9 +114,9 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     if let Some(reason) = &step.not_measured {
         remarks.push(format!("not measured: {reason}"));
     }
-    let windows = || step.trials.iter().map(|trial| &trial.window);
+    let windows = || figures::told(step).map(|trial| &trial.window);
     let scheduled: u64 = windows().map(|window| window.scheduled).sum();
-    if step.trials.iter().any(|trial| !trial.complete) {
+    if figures::told(step).any(|trial| !trial.complete) {
         let decided: u64 = windows().map(|window| window.decided).sum();
         remarks.push(format!(
             "the window was cut short: {} of {} requests decided",
@@ -142,14 +146,18 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     }
     remarks.extend(step.reasoning_share.and_then(reasoning));
     remarks.extend(
-        step.trials
-            .iter()
+        figures::told(step)
             .filter_map(|trial| trial.drift)
             .filter(|drift| drift.drifting)
             .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
     );
     remarks.extend(
-        step.trials.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
+        figures::told(step).flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
+    );
+    let void = step.trials.iter().filter(|trial| !figures::told(step).any(|told| told.trial == trial.trial));
+    remarks.extend(
+        void.filter(|trial| !trial.health.faults.is_empty())
+            .map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
     );
     remarks
 }

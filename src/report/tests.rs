@@ -184,12 +184,12 @@ fn metrics_have_columns_where_a_step_has_them_or_a_check_asks() {
     let page = terminal(&result, 200, false);
     let header = page.lines().find(|line| line.contains("TTFT ")).expect("the header of the steps");
     let groups: Vec<&str> = header.split("  ").map(str::trim).filter(|group| !group.is_empty()).collect();
-    let rates = ["completed", "output", "goodput", "attainment", "success"];
+    let rates = ["completed", "goodput", "attainment", "success"];
     assert_eq!(groups, [&["TTFT", "first answer", "first audio", "E2E", "RTF", "underrun"], rates.as_slice()].concat());
     let row = page.lines().find(|line| line.starts_with("▸ 20/s")).expect("the step's row");
     let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     let times = ["121 ms", "204 ms", "262 ms", "221 ms", "304 ms", "231 ms", "314 ms", "912 ms", "1.19 s"];
-    let rest = ["0.353", "0.420", "40.0 ms", "20.0", "—", "20.0", "100%", "100%"];
+    let rest = ["0.353", "0.420", "40.0 ms", "20.0", "20.0", "100%", "100%"];
     assert_eq!(cells[1..], [times.as_slice(), rest.as_slice()].concat());
     assert!(page.contains("reasoning is 43% of the output tokens"), "{page}");
 
@@ -210,7 +210,7 @@ fn ratios_are_plain_numbers_in_every_table() {
     let page = markdown(&samples::spoken());
     for line in [
         "| load | TTFT p50 | TTFT p99 | first answer p95 | first audio p95 | E2E p99 | RTF p95 | underrun p95 \
-         | completed req/s | output tok/s | goodput req/s | attainment | success |",
+         | completed req/s | goodput req/s | attainment | success |",
         "| 20/s | rtf | 300 | 0.353 | 0.401 | 0.420 | 1.25 | 1.30 |",
         "| 20/s | RTF&nbsp;P95 | 4 | 0 | 0 | 300 | 0.420 | 0.411&nbsp;…&nbsp;0.520 |",
     ] {
@@ -232,6 +232,7 @@ fn a_dry_run_shows_an_answer_behind_its_reasoning_and_sound() {
         e2e_ns: Some(1_100 * samples::MS),
         audio_ns: Some(3_100 * samples::MS),
         rtf_ppm: Some(354_839),
+        underrun_ns: None,
         input_tokens: None,
         output_tokens: None,
         output_chunks: Some(3),
@@ -256,6 +257,7 @@ fn a_dry_run_shows_an_answer_behind_its_reasoning_and_sound() {
         first_audio_ns: None,
         audio_ns: None,
         rtf_ppm: None,
+        underrun_ns: None,
         ..request
     };
     let page = smoke(&report(vec![at_once]), 80, false);

@@ -63,13 +63,13 @@ fn whole_verdicts_of_objectives() {
         "more than the budget, but not beyond doubt",
         |r| at_load(r).objectives[0].violations = 15,
         "UNKNOWN",
-        &["ttft_p99 UNKNOWN interval_straddles_limit | 312 ms | 15 of 1000 requests break the limit, 10 may"],
+        &["ttft_p99 UNKNOWN interval_straddles_limit | 312 ms | 15 of 1000 requests break the limit, at most 10 may"],
     );
     check(
         "beyond doubt",
         |r| at_load(r).objectives[0].violations = 16,
         "FAIL",
-        &["ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, 10 may"],
+        &["ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, at most 10 may"],
     );
     check(
         "the quantile falls among failures",
@@ -82,7 +82,7 @@ fn whole_verdicts_of_objectives() {
         "FAIL",
         &[
             "ttft_p99 FAIL broken | ∞ (20 of 1000 failed) | \
-             20 of 1000 requests break the limit (20 did not end ok), 10 may",
+             20 of 1000 requests break the limit (20 did not end ok), at most 10 may",
             "success_rate FAIL broken | 98% | 20 of 1000 requests break the limit, none may",
         ],
     );
@@ -144,7 +144,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         },
         "FAIL",
         &[
-            "ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, 10 may",
+            "ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, at most 10 may",
             "success_rate UNKNOWN not_stationary | 100% | requests pile up: 12.5% of the arrivals stay in flight",
         ],
     );
@@ -152,7 +152,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         "drift that could not be looked for",
         |r| at_load(r).drift = None,
         "UNKNOWN",
-        &["ttft_p99 UNKNOWN too_few_samples | 312 ms | the window is too short to see whether requests pile up"],
+        &["ttft_p99 UNKNOWN too_few_samples | 312 ms | 20 requests in the window would show whether they pile up"],
     );
     check(
         "another load that was not reached",
@@ -235,7 +235,7 @@ fn what_never_came_is_told_beside_what_failed() {
         (trial.objectives[0].violations, trial.objectives[0].quantile) = (40, None);
         trial.window.answerless = 40;
     };
-    let note = "40 of 1000 requests break the limit, 10 may";
+    let note = "40 of 1000 requests break the limit, at most 10 may";
     for (metric, observed) in [
         (RequestMetric::FirstAnswer, "∞ (0 of 1000 failed, 40 without an answer)"),
         (RequestMetric::FirstAudio, "∞ (0 of 1000 failed, others without sound)"),

@@ -113,7 +113,7 @@ fn drift_record(load: Load, accumulator: &TrialAccumulator) -> Option<DriftRecor
     })
 }
 
-/// The record of one step. Its figures pool the requests of the trials that are evidence, or of all where none is; per-second
+/// The record of one step. Its figures pool the requests of the trials that are evidence; where none is, they are the last one's. Per-second
 /// figures need whole windows, and shares need every request decided.
 pub fn summarise_step(
     load: Load,
@@ -122,7 +122,11 @@ pub fn summarise_step(
 ) -> StepRecord {
     let is_evidence = |trial: &TrialRecord| trial.health.faults.is_empty() && trial.complete;
     let any_evidence = trials.iter().any(|(trial, _)| is_evidence(trial));
-    let pool: Vec<_> = trials.iter().filter(|(trial, _)| is_evidence(trial) || !any_evidence).collect();
+    let last = trials.len().saturating_sub(1);
+    let is_told = |(index, (trial, _)): &(usize, &(TrialRecord, TrialAccumulator))| {
+        if any_evidence { is_evidence(trial) } else { *index == last }
+    };
+    let pool: Vec<_> = trials.iter().enumerate().filter(is_told).map(|(_, measured)| measured).collect();
     let totals = Totals::of(load, &pool);
     let (metrics, ratios) = metrics(&pool);
     StepRecord {
