@@ -45,7 +45,7 @@ impl<'a> Asking<'a> {
         self.notice
     }
 
-    /// Sends one request, and one more where the first may have failed for the wish alone. A refusal that both share is
+    /// Sends one request, and two more where the first may have failed for the wish alone: one without, one with it again. A refusal that both share is
     /// the first one's.
     pub(super) async fn ask(&mut self, attempt: u32, cancel: &CancellationToken) -> RequestTrace {
         let name = format!("ready-{attempt}");
@@ -59,7 +59,12 @@ impl<'a> Asking<'a> {
         }
         let without = send(self.lane, &plain.workload, &format!("{name}-plain"), cancel).await;
         if without.status.is_some_and(|status| (200..300).contains(&status)) {
-            self.notice = Some(notice(plain.wish, self.lane.target.protocol(), &asked));
+            // A server that was not ready when it was asked may have refused something else.
+            let again = send(self.lane, &self.lane.workload, &format!("{name}-again"), cancel).await;
+            if !is_refusal(again.status) {
+                return again;
+            }
+            self.notice = Some(notice(plain.wish, self.lane.target.protocol(), &again));
         }
         if is_refusal(without.status) { asked } else { without }
     }

@@ -61,16 +61,16 @@ pub struct Exchange {
     pub trace: RequestTrace,
     /// When the request's last byte was written.
     pub sent_ns: Option<u64>,
-    /// How long connecting held the request up; 0 on a connection that was open.
-    pub connect_ns: u64,
+    /// How late the generator handed it to the network, once there was a connection; `None` where it never did.
+    pub dispatch_lag_ns: Option<u64>,
     /// When the speech in it ended by the schedule.
     pub speech_end_ns: Option<u64>,
 }
 
 impl Exchange {
     /// A request that never went out.
-    pub(super) fn unsent(trace: RequestTrace, connect_ns: u64) -> Self {
-        Self { trace, sent_ns: None, connect_ns, speech_end_ns: None }
+    pub(super) fn unsent(trace: RequestTrace) -> Self {
+        Self { trace, sent_ns: None, dispatch_lag_ns: None, speech_end_ns: None }
     }
 
     /// The published form, with times since the trial's start. `good` and `missed` are left to the grading.
@@ -170,14 +170,14 @@ impl Asking<'_> {
             None => match self.watch.guard(cancel, pin!(pool.open(target))).await {
                 Ok(opened) => opened,
                 Err(interruption) => {
-                    return Exchange::unsent(self.reader.finish(clock.now_ns(), interruption.end()), 0);
+                    return Exchange::unsent(self.reader.finish(clock.now_ns(), interruption.end()));
                 }
             },
         };
         let connect_ns = clock.now_ns() - connect_from;
         let connection = match connection {
             Ok(connection) => connection,
-            Err(failure) => return Exchange::unsent(failure.trace(clock.now_ns()), connect_ns),
+            Err(failure) => return Exchange::unsent(failure.trace(clock.now_ns())),
         };
         let request = target.request(body, content_type, &order.id_header());
         let mut call = Call::new(connection, target, clock, request);
@@ -193,12 +193,16 @@ impl Asking<'_> {
                 call.read(body, self.reader, &mut self.watch, cancel).await
             }
         };
-        let trace = if trace.outcome == Outcome::Ok && !call.is_sent() { answer_to_nothing(trace) } else { trace };
         let sent_ns = call.sent_ns(dispatched_ns);
+        let early = trace.first_output_ns.zip(sent_ns).is_some_and(|(output, sent)| output < sent);
+        let unasked = trace.outcome == Outcome::Ok && (early || !call.is_sent());
+        let trace = if unasked { answer_to_nothing(trace) } else { trace };
         if let Some(connection) = call.reusable() {
             pool.give_back(connection);
         }
-        Exchange { trace, sent_ns, connect_ns, speech_end_ns: None }
+        // The network's time to connect and to take the request is not the generator's.
+        let dispatch_lag_ns = dispatched_ns.saturating_sub(order.scheduled_ns).saturating_sub(connect_ns);
+        Exchange { trace, sent_ns, dispatch_lag_ns: Some(dispatch_lag_ns), speech_end_ns: None }
     }
 }
 
@@ -346,7 +350,7 @@ impl Call {
 
 /// A reply that was over before the request was sent: whatever it says, it does not answer the request.
 fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
-    let error = "the reply was over before the request was sent, so it cannot answer it".to_owned();
+    let error = "the reply came before the request was sent, so it cannot answer it".to_owned();
     RequestTrace { outcome: Outcome::ProtocolError, error: Some(error), truncated: None, answerless: None, ..trace }
 }
 

@@ -327,11 +327,10 @@ impl Scene {
         );
         let mut exchange = exchange(&lane.pool, &lane.target, lane.clock, order, &self.cancel).await;
         let texts = exchange.trace.texts.take().map(|texts| masked(lane.target.secrets(), texts));
-        let connect_ns = exchange.connect_ns;
+        let dispatch_lag_ns = exchange.dispatch_lag_ns;
         let mut record =
             exchange.into_record(self.start_ns, self.trial, due.index, due.segment, &case.id, due.offset_ns);
         grade(&lane.limits, &mut record);
-        let dispatch_lag_ns = record.sent_ns.map(|at| at.saturating_sub(record.begins_ns()).saturating_sub(connect_ns));
         Finished { record, case: due.case, dispatch_lag_ns, texts }
     }
 }

@@ -33,39 +33,42 @@ const READ_BUFFER: usize = 16 << 10;
 impl Asking<'_> {
     pub(super) async fn converse(mut self, turn: &Turn, order: &Order) -> Exchange {
         let Self { pool, target, clock, cancel, .. } = self;
-        let connect_from = clock.now_ns();
         let open = async {
             let wire = pool.dial(target).await.map_err(|failure| failure.trace(clock.now_ns()))?;
             let stamps = wire.stamps();
             let request = target.upgrade(&generate_key(), &order.id_header());
-            Ok((stamps, client_async_with_config(request, wire, Some(limits())).await))
+            Ok((stamps, client_async_with_config(request, wire, Some(limits(turn))).await))
         };
         let opened = self.watch.guard(cancel, pin!(open)).await;
         let ready_ns = clock.now_ns();
-        // What the network took to connect holds up only what was due by then.
         let script = Script::new(turn, order.scheduled_ns);
-        let held_up_ns = ready_ns.saturating_sub(script.first_due_ns()).min(ready_ns - connect_from);
         let (stamps, socket) = match opened {
-            Err(interruption) => return Exchange::unsent(self.reader.finish(ready_ns, interruption.end()), held_up_ns),
-            Ok(Err(trace)) => return Exchange::unsent(trace, held_up_ns),
-            Ok(Ok((_, Err(error)))) => return Exchange::unsent(refused(self.reader, error, ready_ns), held_up_ns),
+            Err(interruption) => return Exchange::unsent(self.reader.finish(ready_ns, interruption.end())),
+            Ok(Err(trace)) => return Exchange::unsent(trace),
+            Ok(Ok((_, Err(error)))) => return Exchange::unsent(refused(self.reader, error, ready_ns)),
             Ok(Ok((stamps, Ok((socket, response))))) => {
                 self.reader.head(reply_head(response.status().as_u16(), response.headers()));
                 (stamps, socket)
             }
         };
-        let mut session = Session { socket, stamps, clock, reader: self.reader, sent_ns: None };
+        let free_ns = ready_ns;
+        let mut session =
+            Session { socket, stamps, clock, reader: self.reader, sent_ns: None, free_ns, dispatch_lag_ns: None };
         let (at_ns, end) = session.hold(script, &mut self.watch, cancel).await;
         let trace = session.reader.finish(at_ns, end);
         // The outcome is known; the farewell is for the server's sake.
         drop(timeout(AFTER_DECISION, session.socket.close(None)).await);
-        Exchange { trace, sent_ns: session.sent_ns, connect_ns: held_up_ns, speech_end_ns: None }
+        Exchange { trace, sent_ns: session.sent_ns, dispatch_lag_ns: session.dispatch_lag_ns, speech_end_ns: None }
     }
 }
 
-fn limits() -> WebSocketConfig {
-    WebSocketConfig::default()
+fn limits(turn: &Turn) -> WebSocketConfig {
+    let config = WebSocketConfig::default();
+    // A server that pings and never reads the answers may not make them pile up.
+    let unread = config.write_buffer_size + turn.events().map(Bytes::len).sum::<usize>() + READ_BUFFER;
+    config
         .read_buffer_size(READ_BUFFER)
+        .max_write_buffer_size(unread)
         .max_message_size(Some(LONGEST_MESSAGE))
         .max_frame_size(Some(LONGEST_MESSAGE))
 }
@@ -73,7 +76,6 @@ fn limits() -> WebSocketConfig {
 /// The events of a turn that are still to be sent, each with the instant at which it is due.
 struct Script<'a> {
     events: std::iter::Peekable<Box<dyn Iterator<Item = (u64, &'a Bytes)> + Send + 'a>>,
-    first_due_ns: u64,
 }
 
 impl<'a> Script<'a> {
@@ -83,13 +85,7 @@ impl<'a> Script<'a> {
         let speech = turn.speech.iter().map(move |piece| (begins_ns.saturating_add(piece.due_ns), &piece.event));
         let after = turn.after.iter().map(move |event| (speech_end_ns, event));
         let events: Box<dyn Iterator<Item = _> + Send> = Box::new(before.chain(speech).chain(after));
-        let first_due_ns = turn.speech.first().map_or(begins_ns, |piece| begins_ns.saturating_add(piece.due_ns));
-        Self { events: events.peekable(), first_due_ns }
-    }
-
-    /// When the first event is due that waits for nothing but its time.
-    fn first_due_ns(&self) -> u64 {
-        self.first_due_ns
+        Self { events: events.peekable() }
     }
 
     fn next_due_ns(&mut self) -> Option<u64> {
@@ -109,6 +105,10 @@ struct Session {
     reader: ReplyReader,
     /// When the last event of the turn was on the wire.
     sent_ns: Option<u64>,
+    /// Since when the network has taken what was sent: an event that is late for that is not late by us.
+    free_ns: u64,
+    /// How late the last event was begun to be sent.
+    dispatch_lag_ns: Option<u64>,
 }
 
 /// What happened first.
@@ -131,6 +131,11 @@ impl Session {
                     if let Some(end) = self.read(message, watch) {
                         return end;
                     }
+                    // A server that never pauses leaves no other moment to look.
+                    let now_ns = self.clock.now_ns();
+                    if let Some(interruption) = watch.passed(now_ns) {
+                        return (now_ns, interruption.end());
+                    }
                 }
             }
         }
@@ -150,11 +155,16 @@ impl Session {
 
     /// Sends all that is due by now.
     async fn send(&mut self, script: &mut Option<Script<'_>>) -> Result<(), Error> {
+        if let Some(due_ns) = script.as_mut().and_then(Script::next_due_ns) {
+            self.dispatch_lag_ns = Some(self.clock.now_ns().saturating_sub(due_ns.max(self.free_ns)));
+        }
         while let Some(event) = script.as_mut().and_then(|script| script.take_due(self.clock.now_ns())) {
             let text = Utf8Bytes::try_from(event.clone()).map_err(|error| Error::Utf8(error.to_string()))?;
             self.socket.feed(Message::Text(text)).await?;
         }
-        self.socket.flush().await
+        self.socket.flush().await?;
+        self.free_ns = self.clock.now_ns();
+        Ok(())
     }
 
     fn note_sent(&mut self, sent: Result<(), Error>, script: &mut Option<Script<'_>>, watch: &mut Watch) {

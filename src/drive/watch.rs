@@ -95,16 +95,19 @@ impl Watch {
     }
 
     /// Looks whether a limit has passed. The alarm is set once and moved on only when it rings, so that a message costs
-    /// no timer.
+    /// no timer. The clock is asked first: work that is always ready uses up what the runtime grants a task, and then no
+    /// alarm rings.
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
-        while self.alarm.as_mut().poll(cx).is_ready() {
+        loop {
             if let Some(interruption) = self.passed(self.clock.now_ns()) {
                 return Poll::Ready(interruption);
+            }
+            if self.alarm.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
             }
             let idle_end = self.last_message_ns.saturating_add(self.idle_ns);
             self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns.min(idle_end))));
         }
-        Poll::Pending
     }
 
     /// Waits for `work`, a limit or the cancellation, whichever comes first; what is ready already wins.

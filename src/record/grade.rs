@@ -59,9 +59,11 @@ pub(super) fn since_begin(record: &RequestRecord, at: Option<u64>) -> Option<u64
 /// the value is missing, not zero.
 fn time_per_output_token(record: &RequestRecord) -> Measure {
     match (record.output_tokens, record.first_output_ns, record.last_output_ns) {
-        (Some(1), _, _) => Measure::NotApplicable,
+        // One token does not come in several pieces that are told apart.
+        (Some(1), _, _) if record.output_chunks.is_none_or(|chunks| chunks <= 1) => Measure::NotApplicable,
         (Some(tokens @ 2..), Some(first), Some(last)) if last > first && !is_coalesced(record) => {
-            Measure::Measured((last - first) / (tokens - 1))
+            // No server writes a token within a nanosecond: such a count cannot be true.
+            Some((last - first) / (tokens - 1)).filter(|pace| *pace > 0).into()
         }
         _ => Measure::Unmeasured,
     }
@@ -71,7 +73,9 @@ fn time_per_output_token(record: &RequestRecord) -> Measure {
 /// among the others.
 fn longest_gap(record: &RequestRecord) -> Measure {
     match (record.output_chunks, &record.chunk_gaps_ns) {
-        (Some(1), _) => Measure::NotApplicable,
+        // Several tokens in one chunk came with gaps that nobody saw.
+        (Some(1), _) if record.output_tokens.is_none_or(|tokens| tokens <= 1) => Measure::NotApplicable,
+        (Some(1), _) => Measure::Unmeasured,
         (Some(chunks), Some(gaps)) if gaps.len() as u64 + 1 >= u64::from(chunks) && !is_coalesced(record) => {
             gaps.iter().max().copied().into()
         }
@@ -176,7 +180,9 @@ pub(super) mod tests {
     fn requests_are_graded_against_every_limit() {
         let unchanged: Change = |_| {};
         let without_usage: Change = |r| r.output_tokens = None;
-        let one_token: Change = |r| r.output_tokens = Some(1);
+        let one_token: Change = |r| (r.output_tokens, r.output_chunks) = (Some(1), Some(1));
+        let one_of_many: Change = |r| r.output_tokens = Some(1);
+        let beyond_belief: Change = |r| r.output_tokens = Some(1_000_000_000_000);
         let coalesced: Change = |r| r.warnings.push(Warning::Coalesced);
         let at_once: Change = |r| r.last_output_ns = r.first_output_ns;
         let failed: Change = |r| r.outcome = Outcome::Timeout;
@@ -191,6 +197,8 @@ pub(super) mod tests {
             ("no usage, token limit", without_usage, limits(200, Some(100), 1_200), (None, Some(""))),
             ("no usage, another missed", without_usage, limits(200, Some(100), 1_000), (Some(false), Some("e2e"))),
             ("one token has no pace", one_token, limits(200, Some(1), 1_200), good),
+            ("one token in three chunks is none", one_of_many, limits(200, Some(1), 1_200), (None, Some(""))),
+            ("a count beyond belief", beyond_belief, limits(200, Some(1), 1_200), (None, Some(""))),
             ("coalesced has none that is known", coalesced, limits(200, Some(100), 1_200), (None, Some(""))),
             ("neither has one write", at_once, limits(200, Some(100), 1_200), (None, Some(""))),
             ("failed", failed, RequestLimits::default(), (Some(false), None)),
@@ -233,6 +241,8 @@ pub(super) mod tests {
         let thought_first: Change = |r| (r.first_answer_ns, r.answerless) = (Some(1_900 * MS), Some(false));
         let answerless: Change = |r| (r.first_answer_ns, r.answerless) = (None, Some(true));
         let soundless: Change = |r| r.first_audio_ns = None;
+        let one_chunk: Change = |r| (r.output_chunks, r.chunk_gaps_ns) = (Some(1), Some(vec![]));
+        let one_token: Change = |r| (r.output_chunks, r.output_tokens) = (Some(1), Some(1));
         let early: Change = |r| r.speech_end_ns = Some(9_000 * MS);
         let timeout: Change = |r| r.outcome = Outcome::Timeout;
         for (name, change, metric, want) in [
@@ -247,7 +257,8 @@ pub(super) mod tests {
             ("no sound ever", soundless, FirstAudio, Failed),
             ("the longer of 400 ms and 600 ms", unchanged, Itl, Measured(600 * MS)),
             ("one write", |r| r.warnings.push(Warning::Coalesced), Itl, Unmeasured),
-            ("one chunk", |r| (r.output_chunks, r.chunk_gaps_ns) = (Some(1), Some(vec![])), Itl, NotApplicable),
+            ("one chunk of many tokens", one_chunk, Itl, Unmeasured),
+            ("one chunk of one token", one_token, Itl, NotApplicable),
             ("gaps that were not all kept", |r| r.output_chunks = Some(4), Itl, Unmeasured),
             ("no gaps at all", |r| r.chunk_gaps_ns = None, Itl, Unmeasured),
             // 1.1 s over 4 s.

@@ -142,7 +142,17 @@ fn turns_that_cannot_be_held_are_refused_with_their_place() {
         (
             json!({ "events": [append, append] }),
             None,
-            "/events/1: the turn's sound is sent by another event already".to_owned(),
+            "/events/1: the turn's sound is sent once, as one value of one event".to_owned(),
+        ),
+        (
+            json!({ "events": [{ "type": "x", "audio": "$audio", "again": ["$audio"] }] }),
+            None,
+            "/events/0: the turn's sound is sent once, as one value of one event".to_owned(),
+        ),
+        (
+            json!({ "events": [{ "type": "$audio" }] }),
+            None,
+            "/events/0: an event is a mapping with a `type`, as in `{ type: response.create }`".to_owned(),
         ),
         (json!({ "events": [append] }), None, ": the case `c` has no sound".to_owned()),
         (

@@ -42,7 +42,7 @@ impl Turn {
     }
 
     /// All events in their order.
-    pub(super) fn events(&self) -> impl Iterator<Item = &Bytes> {
+    pub fn events(&self) -> impl Iterator<Item = &Bytes> {
         self.before.iter().chain(self.speech.iter().map(|piece| &piece.event)).chain(self.after.iter())
     }
 
@@ -89,7 +89,7 @@ pub(super) fn filled(template: &Value, case: &Case, model: &str) -> Result<Fille
     let (mut turn, mut faults) = (Filled { before: vec![], around: None, after: vec![] }, vec![]);
     for (index, event) in events.iter().enumerate() {
         let pointer = format!("/events/{index}");
-        if event.get("type").and_then(Value::as_str).is_none_or(str::is_empty) {
+        if event.get("type").and_then(Value::as_str).is_none_or(|kind| kind.is_empty() || kind == "$audio") {
             faults.push(fault(&pointer, "an event is a mapping with a `type`, as in `{ type: response.create }`"));
             continue;
         }
@@ -102,8 +102,8 @@ pub(super) fn filled(template: &Value, case: &Case, model: &str) -> Result<Fille
             }
         };
         match text.split_once("\"\\u0000audio\"") {
-            Some(_) if turn.around.is_some() => {
-                faults.push(fault(&pointer, "the turn's sound is sent by another event already"))
+            Some((_, after)) if turn.around.is_some() || after.contains("\"\\u0000audio\"") => {
+                faults.push(fault(&pointer, "the turn's sound is sent once, as one value of one event"))
             }
             Some((before, after)) => turn.around = Some((before.to_owned(), after.to_owned())),
             None if turn.around.is_some() => turn.after.push(text.into()),

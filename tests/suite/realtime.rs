@@ -238,6 +238,8 @@ enum Fate {
     Oversize,
     EndlessFragments,
     OnlyPings,
+    /// The same frame for ever, as fast as it can be written.
+    Flood(&'static [u8]),
 }
 
 async fn meet(fate: Fate, stream: TcpStream) {
@@ -268,6 +270,10 @@ async fn meet(fate: Fate, stream: TcpStream) {
                 head = &fragment;
             }
         }
+        Fate::Flood(frame) => {
+            let frames = frame.repeat((64 << 10) / frame.len());
+            while session.socket.get_mut().write_all(&frames).await.is_ok() {}
+        }
         Fate::OnlyPings => {
             while session.socket.send(Message::ping("still here")).await.is_ok() {
                 sleep(Duration::from_millis(100)).await;
@@ -296,9 +302,14 @@ async fn sessions_that_go_wrong_end_in_the_right_outcome() {
         (Fate::Oversize, ProtocolError, None, "too long"),
         (Fate::EndlessFragments, ProtocolError, None, "too long"),
         (Fate::OnlyPings, Timeout, None, "idle"),
+        // Pings, pongs and empty pieces of a message are none; a message that says nothing is one, and has the whole time.
+        (Fate::Flood(b"\x89\x00"), Timeout, None, "idle"),
+        (Fate::Flood(b"\x8a\x00"), Timeout, None, "idle"),
+        (Fate::Flood(b"\x81\x02{}"), Timeout, None, "total"),
     ] {
         let server = Server::start(move |_, stream| meet(fate, stream)).await;
-        let exchange = ask(&server, text_turn()).await;
+        let endpoint = Endpoint { timeout: Duration::from_secs(3), ..realtime(&server) };
+        let exchange = Client::of(&endpoint).send_content(text_turn(), None).await;
         let trace = &exchange.trace;
         assert_eq!((trace.outcome, trace.output_chunks), (outcome, 1), "{fate:?}: {}", error(&exchange));
         assert!(error(&exchange).contains(said), "{fate:?}: {}", error(&exchange));

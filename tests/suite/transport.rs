@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use goodput::contract::HttpVersion;
+use goodput::contract::{Endpoint, HttpVersion};
 use goodput::observe::{Outcome, Warning};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
@@ -283,4 +283,18 @@ async fn a_url_of_http2_is_not_answered_by_http1() {
         exchange.trace.outcome,
         error(&exchange)
     );
+}
+
+/// Interim replies are no reply, however many come.
+#[tokio::test]
+async fn endless_interim_replies_end_at_the_limit() {
+    let server = Server::start(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+        while stream.write_all(&interim).await.is_ok() {}
+    })
+    .await;
+    let limited = Endpoint { timeout: Duration::from_secs(2), ..endpoint(&server.url()) };
+    let exchange = Client::of(&limited).ask().await;
+    assert_eq!((exchange.trace.outcome, exchange.trace.status), (Outcome::Timeout, None), "{}", error(&exchange));
 }

@@ -71,9 +71,11 @@ fn a_server_that_refuses_the_wish_is_measured_without_and_the_result_says_so() {
     let summary = std::fs::read_to_string(result.folder.join("summary.md")).unwrap();
     assert!(summary.contains("notice: the server refuses"), "{summary}");
     assert!(result.requests().iter().all(|request| request["outcome"] == "ok"));
-    // It was asked once with the wish and then never again, and the digest is that of what was sent.
-    let bodies = bodies.lock().unwrap();
-    assert_eq!(bodies.iter().filter(|body| asks(body)).count(), 1);
+    // It was asked with the wish before and after it was asked without, and then never again; and the digest is that of
+    // what was sent.
+    let mut bodies = bodies.lock().unwrap().clone();
+    assert_eq!(bodies.iter().filter(|body| asks(body)).count(), 2);
+    assert!(asks(&bodies.remove(2)));
     let plain = json!({
         "model": "tiny", "messages": [{ "role": "user", "content": "Hi there" }], "max_tokens": 4, "stream": true,
     });

@@ -12,7 +12,7 @@ use crate::schedule::Segment;
 /// Everything that a trial's summary is computed from. Requests may come in any order, each once, already graded.
 #[derive(Debug, Clone, Default)]
 pub struct TrialAccumulator {
-    /// Scheduled and finished instants of the requests of all segments, for the number in flight.
+    /// When the time of each request of any segment begins and ends, for the number in flight.
     pub(super) flights: Vec<(u64, u64)>,
     /// The replies that ended `ok`, of all segments, for the completed throughput.
     pub(super) completions: Vec<Completion>,
@@ -89,7 +89,8 @@ impl TokenSum {
 /// One request of the window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowRow {
-    pub(super) scheduled_ns: u64,
+    /// From when its time counts.
+    pub(super) begins_ns: u64,
     send_lag: Packed,
     /// By metric, in the order of [`RequestMetric::ALL`].
     measures: [Packed; RequestMetric::ALL.len()],
@@ -116,7 +117,7 @@ impl TrialAccumulator {
     /// Takes in one finished request.
     pub fn push(&mut self, record: &RequestRecord) {
         let finished = record.finished_ns.unwrap_or(u64::MAX);
-        self.flights.push((record.scheduled_ns, finished));
+        self.flights.push((record.begins_ns(), finished));
         let ok = record.outcome == Outcome::Ok;
         if let (true, Some(at_ns)) = (ok, record.finished_ns) {
             let tokens = |count: Option<u64>| Packed::pack(count.into());
@@ -158,7 +159,7 @@ impl TrialAccumulator {
         };
         let begins = sorted(self.flights.iter().map(|flight| flight.0).collect());
         let ends = sorted(self.flights.iter().map(|flight| flight.1).collect());
-        let arrivals = sorted(self.window.iter().map(|row| row.scheduled_ns).collect());
+        let arrivals = sorted(self.window.iter().map(|row| row.begins_ns).collect());
         let before = |at: &u64| {
             let begun = begins.partition_point(|begin| begin < at);
             let ended = ends.partition_point(|end| end <= at);
@@ -186,7 +187,7 @@ impl WindowRow {
             _ => measure(record, metric),
         };
         Self {
-            scheduled_ns: record.scheduled_ns,
+            begins_ns: record.begins_ns(),
             send_lag: Packed::pack(since_begin(record.sent_ns).into()),
             measures: RequestMetric::ALL.map(|metric| Packed::pack(known(metric))),
             outcome: record.outcome,

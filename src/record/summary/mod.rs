@@ -209,7 +209,7 @@ fn completed_in_window<'a>(
     // A closed loop's window begins, as far as the requests can tell, when the first client became free in it.
     let start = match (load.rate(), trial.planned) {
         (Some(rate), Some(planned)) => Some(segment_nanos(planned.warm_up, rate)),
-        _ => accumulator.window.iter().map(|row| row.scheduled_ns).min(),
+        _ => accumulator.window.iter().map(|row| row.begins_ns).min(),
     };
     let window = start.map_or(0..0, |start| start..start.saturating_add(trial.window_ns));
     accumulator.completions.iter().filter(move |reply| window.contains(&reply.at_ns))

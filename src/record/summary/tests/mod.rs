@@ -166,10 +166,11 @@ fn missing_token_counts_stay_missing() {
 fn coalesced_replies_have_no_gaps_and_single_tokens_no_pace() {
     let mut records = steady(3);
     records[0].warnings.push(Warning::Coalesced);
-    records[1].output_tokens = Some(1);
+    (records[1].output_tokens, records[1].output_chunks) = (Some(1), Some(1));
+    records[1].chunk_gaps_ns = Some(Vec::new());
     let (trial, step) = summarise(&open_facts(3), records);
     assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured), (2, 1));
-    assert_eq!(step.metrics["inter_chunk"].count, 4, "two gaps of each of two replies");
+    assert_eq!(step.metrics["inter_chunk"].count, 2, "two gaps of one reply");
     assert_eq!(trial.window.warnings[&Warning::Coalesced], 1);
 }
 
