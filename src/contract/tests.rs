@@ -493,6 +493,32 @@ fn formats_of_sound_are_read_and_have_defaults_where_the_protocol_has() {
 }
 
 #[test]
+fn a_session_may_not_ask_for_other_sound_than_is_declared() {
+    let session = |audio: &str| {
+        format!("  payload: {{ events: [{{ type: session.update, session: {{ {audio} }} }}, {{ type: response.create }}] }}\ntraffic:\n")
+    };
+    let base = changed(BASE, "openai-chat", "openai-realtime");
+    let agreed = "audio: { output: { format: { type: audio/pcm, rate: 24000 } } }";
+    read(&changed(&base, "traffic:\n", &session(agreed)));
+    let (other, older) = ("audio: { output: { format: { type: audio/pcmu } } }", "input_audio_format: g711_alaw");
+    check(
+        &base,
+        &[
+            (
+                "traffic:\n",
+                &session(other),
+                "9:23: /workload/payload/events/0: the session asks for g711_ulaw of 8000 Hz with 1 channel(s) as its output, and `endpoint.audio.output` is pcm16 of 24000 Hz with 1 channel(s); declare the same there",
+            ),
+            (
+                "traffic:\n",
+                &session(older),
+                "9:23: /workload/payload/events/0: the session asks for g711_alaw of 8000 Hz with 1 channel(s) as its input, and `endpoint.audio.input` is pcm16 of 24000 Hz with 1 channel(s); declare the same there",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn keys_of_sound_are_refused_where_there_is_none() {
     let sound = "openai-chat\n  audio: { input: { sample_rate: 16000 }, output: { sample_rate: 8000 } }";
     check(

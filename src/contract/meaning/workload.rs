@@ -8,7 +8,7 @@ use super::Meaning;
 use crate::contract::document::join;
 use crate::contract::model::{CaseSource, Endpoint, WorkloadSource, shape};
 use crate::contract::raw;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, session_formats};
 use crate::workload::{Case, Shape, check, inline_cases};
 
 const CASES: &str = "/workload/cases";
@@ -25,6 +25,9 @@ impl Meaning<'_> {
         let payload = written.payload.map(Value::Object);
         if let (Some(payload), Some(protocol)) = (&payload, protocol) {
             self.stream_flag(payload, protocol);
+        }
+        if let (Some(payload), Some(endpoint)) = (&payload, endpoint) {
+            self.session_formats(payload, endpoint);
         }
         let cases = match written.cases? {
             raw::Cases::File(file) if file.trim().is_empty() => {
@@ -63,6 +66,27 @@ impl Meaning<'_> {
                 protocol.name()
             );
             self.fault(&join(PAYLOAD, "stream"), message);
+        }
+    }
+
+    /// A session that asks for other sound than the endpoint is said to hear and speak would be measured by a wrong clock.
+    fn session_formats(&mut self, payload: &Value, endpoint: &Endpoint) {
+        if endpoint.protocol != Protocol::OpenaiRealtime {
+            return;
+        }
+        let events = payload.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for (index, event) in events.iter().enumerate() {
+            let [input, output] = session_formats(event);
+            for (key, asked, said) in [("input", input, endpoint.input_audio), ("output", output, endpoint.output_audio)] {
+                if let (Some(asked), Some(said)) = (asked, said)
+                    && asked != said
+                {
+                    let message = format!(
+                        "the session asks for {asked} as its {key}, and `endpoint.audio.{key}` is {said}; declare the same there"
+                    );
+                    self.fault(&join(&join(PAYLOAD, "events"), &index.to_string()), message);
+                }
+            }
         }
     }
 
