@@ -495,7 +495,9 @@ fn formats_of_sound_are_read_and_have_defaults_where_the_protocol_has() {
 #[test]
 fn a_session_may_not_ask_for_other_sound_than_is_declared() {
     let session = |audio: &str| {
-        format!("  payload: {{ events: [{{ type: session.update, session: {{ {audio} }} }}, {{ type: response.create }}] }}\ntraffic:\n")
+        format!(
+            "  payload: {{ events: [{{ type: session.update, session: {{ {audio} }} }}, {{ type: response.create }}] }}\ntraffic:\n"
+        )
     };
     let base = changed(BASE, "openai-chat", "openai-realtime");
     let agreed = "audio: { output: { format: { type: audio/pcm, rate: 24000 } } }";

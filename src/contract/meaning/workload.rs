@@ -77,7 +77,9 @@ impl Meaning<'_> {
         let events = payload.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for (index, event) in events.iter().enumerate() {
             let [input, output] = session_formats(event);
-            for (key, asked, said) in [("input", input, endpoint.input_audio), ("output", output, endpoint.output_audio)] {
+            for (key, asked, said) in
+                [("input", input, endpoint.input_audio), ("output", output, endpoint.output_audio)]
+            {
                 if let (Some(asked), Some(said)) = (asked, said)
                     && asked != said
                 {
