@@ -112,6 +112,8 @@ fn what_the_server_echoes_in_escapes_is_masked_everywhere() {
     assert!(samples.contains("your token is ***, or ***"), "{samples}");
     assert_hidden(&scene, &ran);
 
+    let server = echo(&[|_| streamed(&format!("your token is {HTML}, or {URL}"), "stop")]);
+    contract.endpoint = endpoint(&server.url());
     let scene = Scene::with(&contract, "");
     let ran = run(&scene, &["smoke", "--output", "smoke.json", "contract.yaml"]);
     assert!(ran.stdout.contains("your token is ***, or ***"), "{}", ran.stdout);
