@@ -3,6 +3,8 @@
 
 mod playback;
 mod wav;
+#[cfg(test)]
+mod wav_tests;
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -2,6 +2,7 @@
 //! Specifications 1.0, "Waveform Audio File Format"), as they are stored and as servers stream them.
 
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 
 use super::{Encoding, PcmFormat, duration_ns};
 
@@ -10,8 +11,8 @@ use super::{Encoding, PcmFormat, duration_ns};
 pub struct WavFormat {
     /// The format, where it is one that is named here; `None` for others, such as 24-bit or floating-point samples.
     pub pcm: Option<PcmFormat>,
-    /// Bytes that last one second; known for other formats too.
-    pub bytes_per_second: NonZeroU64,
+    /// Bytes that last one second, known for other formats too; `None` where the header contradicts itself or cannot be true.
+    pub bytes_per_second: Option<NonZeroU64>,
 }
 
 /// Why bytes are no readable WAV file.
@@ -23,8 +24,8 @@ pub enum WavError {
     /// The samples come without a format.
     #[error("no usable WAV file: no `fmt ` chunk comes before its samples")]
     NoFormat,
-    /// The format has no channels, no rate, or no size of a sample.
-    #[error("no usable WAV file: its `fmt ` chunk is too short, or says 0 channels, samples or bytes per second")]
+    /// The format is cut.
+    #[error("no usable WAV file: its `fmt ` chunk is shorter than {FORMAT_LENGTH} bytes")]
     BadFormat,
     /// The file ends in front of its samples.
     #[error("no usable WAV file: it ends before its `data` chunk")]
@@ -34,40 +35,51 @@ pub enum WavError {
 /// A WAV file that was read as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WavFile<'a> {
-    /// The format of the samples, where it is one that is named here.
-    pub format: Option<PcmFormat>,
-    /// Bytes that last one second.
-    pub bytes_per_second: NonZeroU64,
-    /// How long the samples last, in nanoseconds.
-    pub duration_ns: u64,
+    /// The format of the samples.
+    pub format: WavFormat,
     /// The samples, without the container.
     pub samples: &'a [u8],
 }
 
-/// Reads a whole WAV file.
+impl WavFile<'_> {
+    /// How long the samples last, in nanoseconds; `None` where the header does not tell.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.format.bytes_per_second.map(|rate| duration_ns(self.samples.len() as u64, rate))
+    }
+}
+
+/// Reads a whole WAV file, up to the end of its first samples: what a stored file holds behind them is not played either.
 ///
 /// # Errors
 ///
 /// [`WavError`] says what it is instead, or what it lacks.
 pub fn read_wav(bytes: &[u8]) -> Result<WavFile<'_>, WavError> {
     let mut reader = WavReader::default();
-    let samples = reader.samples(bytes)?;
-    let format = match reader.part {
-        Part::File => return Err(WavError::NotWav),
-        Part::Samples { .. } | Part::Rest => reader.format.ok_or(WavError::NoFormat)?,
-        Part::Chunk | Part::Format { .. } | Part::Other { .. } => return Err(WavError::NoSamples),
-    };
-    let duration_ns = duration_ns(samples.len() as u64, format.bytes_per_second);
-    Ok(WavFile { format: format.pcm, bytes_per_second: format.bytes_per_second, duration_ns, samples })
+    let mut rest = bytes;
+    reader.header(&mut rest)?;
+    match reader.part {
+        Part::File => Err(WavError::NotWav),
+        Part::Samples { format, left } => {
+            let length = left.map_or(rest.len(), |left| left.min(rest.len() as u64) as usize);
+            Ok(WavFile { format, samples: &rest[..length] })
+        }
+        _ => Err(WavError::NoSamples),
+    }
 }
 
-/// Reads a WAV file while it arrives, cut anywhere. It keeps a few bytes of the header and no samples.
+/// Reads a WAV file while it arrives, cut anywhere, and those that follow it. It keeps a few bytes of the header and no samples.
 #[derive(Debug, Clone, Default)]
 pub struct WavReader {
     part: Part,
     /// The beginning of the part that is being read.
     kept: Vec<u8>,
     format: Option<WavFormat>,
+    /// The size of the samples where 32 bits cannot hold it, by the chunk `ds64`.
+    long_size: Option<u64>,
+    /// The samples are over, but for what follows them.
+    behind: bool,
+    /// The samples may be followed by a byte that makes their number even.
+    padded: bool,
 }
 
 /// What the next bytes belong to.
@@ -78,69 +90,159 @@ enum Part {
     File,
     /// A chunk's name and size.
     Chunk,
-    /// The format: so many bytes to be read, and so many behind them to be skipped.
-    Format { length: usize, skip: u64 },
+    /// The format, and so many bytes behind it to be skipped.
+    Format { skip: u64 },
+    /// The sizes of 64 bits, and so many bytes behind them to be skipped.
+    LongSizes { skip: u64 },
     /// So many bytes of a chunk that says nothing of duration.
     Other { left: u64 },
     /// Samples; `None`: until the end.
-    Samples { left: Option<u64> },
-    /// What follows the samples.
+    Samples { format: WavFormat, left: Option<u64> },
+    /// What follows the samples, directly or after another chunk.
+    Behind { directly: bool },
+    /// Nothing that can be read.
     Rest,
 }
 
 /// Bytes of a format that every kind has, and all that matters.
 const FORMAT_LENGTH: u32 = 16;
 
+/// Bytes of the two sizes that begin a `ds64` chunk: of the file, and of its samples (EBU Tech 3306, section 3.5).
+const LONG_SIZES_LENGTH: u32 = 16;
+
+/// Sample rates that sound is stored at, in samples a second; what is outside was not written by who knew.
+const SAMPLE_RATES: RangeInclusive<u32> = 1_000..=768_000;
+
 impl WavReader {
-    /// Takes the next bytes of the file, and gives back those of them that are samples. A data size of 0 or `0xFFFFFFFF`, which
-    /// servers write that do not know it yet, means until the end; so does one that is never reached.
+    /// Takes the next bytes, and hands on those of them that are samples, piece by piece and with their format.
+    ///
+    /// A data size of 0 or `0xFFFFFFFF`, which servers write that do not know it yet, means until the end; so does one that
+    /// is never reached, and one behind which no chunk begins. Another file behind the samples goes on by its own header.
     ///
     /// # Errors
     ///
     /// [`WavError`], from which on nothing more is to be read.
-    pub fn samples<'b>(&mut self, mut bytes: &'b [u8]) -> Result<&'b [u8], WavError> {
+    pub fn read(&mut self, mut bytes: &[u8], mut samples: impl FnMut(WavFormat, &[u8])) -> Result<(), WavError> {
         loop {
             match self.part {
-                Part::File => {
-                    let Some(head) = self.keep(&mut bytes, 12) else { return Ok(&[]) };
-                    // RF64 is the same with sizes of 64 bits in a chunk of their own (EBU Tech 3306).
-                    if !(head.starts_with(b"RIFF") || head.starts_with(b"RF64")) || !head.ends_with(b"WAVE") {
-                        return Err(WavError::NotWav);
+                Part::Samples { format, left } => {
+                    let taken = left.map_or(bytes.len(), |left| left.min(bytes.len() as u64) as usize);
+                    let (piece, rest) = bytes.split_at(taken);
+                    if !piece.is_empty() {
+                        samples(format, piece);
                     }
-                    self.part = Part::Chunk;
-                }
-                Part::Chunk => {
-                    let Some(head) = self.keep(&mut bytes, 8) else { return Ok(&[]) };
-                    self.part = chunk(&head, self.format.is_some())?;
-                }
-                Part::Format { length, skip } => {
-                    let Some(format) = self.keep(&mut bytes, length) else { return Ok(&[]) };
-                    self.format = Some(parse_format(&format).ok_or(WavError::BadFormat)?);
-                    self.part = Part::Other { left: skip };
-                }
-                Part::Other { left } => {
-                    let skipped = left.min(bytes.len() as u64);
-                    bytes = &bytes[skipped as usize..];
-                    if skipped < left {
-                        self.part = Part::Other { left: left - skipped };
-                        return Ok(&[]);
+                    bytes = rest;
+                    match left.map(|left| left - taken as u64) {
+                        Some(0) => self.end_samples(),
+                        left => {
+                            self.part = Part::Samples { format, left };
+                            return Ok(());
+                        }
                     }
-                    self.part = Part::Chunk;
                 }
-                Part::Samples { left: None } => return Ok(bytes),
-                Part::Samples { left: Some(left) } => {
-                    let taken = left.min(bytes.len() as u64);
-                    self.part = if taken == left { Part::Rest } else { Part::Samples { left: Some(left - taken) } };
-                    return Ok(&bytes[..taken as usize]);
+                Part::Behind { directly } => {
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    if std::mem::take(&mut self.padded) && bytes[0] == 0 {
+                        bytes = &bytes[1..];
+                    }
+                    let Some(name) = self.keep(&mut bytes, 4) else { return Ok(()) };
+                    self.part = self.part_behind(&name, directly);
+                    match self.part {
+                        Part::Samples { format, .. } => samples(format, &name),
+                        _ => self.kept = name,
+                    }
                 }
-                Part::Rest => return Ok(&[]),
+                Part::Rest => return Ok(()),
+                _ => {
+                    if !self.header(&mut bytes)? {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
 
-    /// The format, once the header has told it.
+    /// The format, once the header has told it: of several files that of the last.
     pub fn format(&self) -> Option<WavFormat> {
         self.format
+    }
+
+    /// Reads what is no sound, up to what may be. False where the bytes end before.
+    fn header(&mut self, bytes: &mut &[u8]) -> Result<bool, WavError> {
+        loop {
+            match self.part {
+                Part::File => {
+                    let Some(head) = self.keep(bytes, 12) else { return Ok(false) };
+                    // RF64 is the same with sizes of 64 bits in a chunk of their own (EBU Tech 3306).
+                    if !is_file(&head[..4]) || !head.ends_with(b"WAVE") {
+                        return Err(WavError::NotWav);
+                    }
+                    *self = Self { part: Part::Chunk, ..Self::default() };
+                }
+                Part::Chunk => {
+                    let Some(head) = self.keep(bytes, 8) else { return Ok(false) };
+                    self.begin_chunk(&head)?;
+                }
+                Part::Format { skip } => {
+                    let Some(format) = self.keep(bytes, FORMAT_LENGTH as usize) else { return Ok(false) };
+                    self.format = Some(parse_format(&format));
+                    self.part = Part::Other { left: skip };
+                }
+                Part::LongSizes { skip } => {
+                    let Some(sizes) = self.keep(bytes, LONG_SIZES_LENGTH as usize) else { return Ok(false) };
+                    self.long_size = Some(u64::from(number(&sizes, 12, 4)) << 32 | u64::from(number(&sizes, 8, 4)));
+                    self.part = Part::Other { left: skip };
+                }
+                Part::Other { left } => {
+                    let skipped = left.min(bytes.len() as u64);
+                    *bytes = &bytes[skipped as usize..];
+                    if skipped < left {
+                        self.part = Part::Other { left: left - skipped };
+                        return Ok(false);
+                    }
+                    self.part = if self.behind { Part::Behind { directly: false } } else { Part::Chunk };
+                }
+                Part::Samples { .. } | Part::Behind { .. } | Part::Rest => return Ok(true),
+            }
+        }
+    }
+
+    /// Decides by the head of a chunk how it is read.
+    fn begin_chunk(&mut self, head: &[u8]) -> Result<(), WavError> {
+        let size = number(head, 4, 4);
+        // Chunks begin at even places.
+        let padded = u64::from(size) + u64::from(size % 2);
+        self.part = match &head[..4] {
+            b"data" => {
+                let size = if size == u32::MAX { self.long_size.unwrap_or(0) } else { u64::from(size) };
+                self.padded = size % 2 == 1;
+                let left = Some(size).filter(|size| ![0, u64::MAX].contains(size));
+                Part::Samples { format: self.format.ok_or(WavError::NoFormat)?, left }
+            }
+            b"fmt " if size < FORMAT_LENGTH => return Err(WavError::BadFormat),
+            b"fmt " => Part::Format { skip: padded - u64::from(FORMAT_LENGTH) },
+            b"ds64" if size >= LONG_SIZES_LENGTH => Part::LongSizes { skip: padded - u64::from(LONG_SIZES_LENGTH) },
+            _ => Part::Other { left: padded },
+        };
+        Ok(())
+    }
+
+    fn end_samples(&mut self) {
+        self.behind = true;
+        self.part = Part::Behind { directly: true };
+    }
+
+    /// What four bytes behind the samples begin. What is no chunk directly behind them shows that their size was wrong.
+    fn part_behind(&self, name: &[u8], directly: bool) -> Part {
+        let is_chunk = name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        match self.format {
+            _ if is_file(name) => Part::File,
+            _ if is_chunk => Part::Chunk,
+            Some(format) if directly => Part::Samples { format, left: None },
+            _ => Part::Rest,
+        }
     }
 
     /// Moves bytes over until `length` are kept; then gives them away.
@@ -152,34 +254,17 @@ impl WavReader {
     }
 }
 
-/// What follows the head of a chunk.
-fn chunk(head: &[u8], has_format: bool) -> Result<Part, WavError> {
-    let size = number(head, 4, 4);
-    match &head[..4] {
-        b"data" if !has_format => Err(WavError::NoFormat),
-        b"data" => Ok(Part::Samples { left: Some(u64::from(size)).filter(|_| size != 0 && size != u32::MAX) }),
-        b"fmt " if size < FORMAT_LENGTH => Err(WavError::BadFormat),
-        b"fmt " => Ok(Part::Format { length: FORMAT_LENGTH as usize, skip: padded(size) - u64::from(FORMAT_LENGTH) }),
-        _ => Ok(Part::Other { left: padded(size) }),
-    }
+/// Whether a file begins with this name.
+fn is_file(name: &[u8]) -> bool {
+    name == b"RIFF" || name == b"RF64"
 }
 
-/// Chunks begin at even places.
-fn padded(size: u32) -> u64 {
-    u64::from(size) + u64::from(size % 2)
-}
-
-fn parse_format(bytes: &[u8]) -> Option<WavFormat> {
+fn parse_format(bytes: &[u8]) -> WavFormat {
     const PCM: u32 = 1;
-    const FLOAT: u32 = 3;
     const ALAW: u32 = 6;
     const ULAW: u32 = 7;
-    const EXTENSIBLE: u32 = 0xFFFE;
     let (tag, channels, sample_rate) = (number(bytes, 0, 2), number(bytes, 2, 2), number(bytes, 4, 4));
-    let (average, bits) = (number(bytes, 8, 4), number(bytes, 14, 2));
-    if channels == 0 || sample_rate == 0 {
-        return None;
-    }
+    let (byte_rate, block, bits) = (number(bytes, 8, 4), number(bytes, 12, 2), number(bytes, 14, 2));
     let encoding = match (tag, bits) {
         (PCM, 16) => Some(Encoding::Pcm16),
         (ULAW, 8) => Some(Encoding::G711Ulaw),
@@ -187,124 +272,17 @@ fn parse_format(bytes: &[u8]) -> Option<WavFormat> {
         _ => None,
     };
     let pcm = encoding.map(|encoding| PcmFormat { encoding, sample_rate, channels: channels as u16 });
-    // Of plain samples the size is certain; the average that the header states is left out by some writers. Of compressed
-    // sound there is nothing else.
-    let plain = matches!(tag, PCM | FLOAT | EXTENSIBLE)
-        .then(|| u64::from(sample_rate) * u64::from(channels) * u64::from(bits.div_ceil(8)));
-    let computed = pcm.map(|pcm| pcm.bytes_per_second()).or(plain).filter(|rate| *rate > 0);
-    let bytes_per_second = NonZeroU64::new(computed.unwrap_or(u64::from(average)))?;
-    Some(WavFormat { pcm, bytes_per_second })
+    // The same is said several times over. Where two of it differ nobody can tell which is true; the rate of compressed
+    // sound is an average, and no measure either.
+    let computed = u64::from(sample_rate) * u64::from(block);
+    let is_true = channels > 0
+        && SAMPLE_RATES.contains(&sample_rate)
+        && computed == u64::from(byte_rate)
+        && pcm.is_none_or(|pcm| pcm.bytes_per_second() == computed);
+    WavFormat { pcm: pcm.filter(|_| is_true), bytes_per_second: NonZeroU64::new(computed).filter(|_| is_true) }
 }
 
 /// A little-endian number of `length` bytes.
 fn number(bytes: &[u8], at: usize, length: usize) -> u32 {
     bytes[at..at + length].iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn header(tag: u16, channels: u16, rate: u32, average: u32, bits: u16) -> Vec<u8> {
-        let mut format = Vec::new();
-        format.extend(tag.to_le_bytes());
-        format.extend(channels.to_le_bytes());
-        format.extend(rate.to_le_bytes());
-        format.extend(average.to_le_bytes());
-        format.extend((channels * bits.div_ceil(8)).to_le_bytes());
-        format.extend(bits.to_le_bytes());
-        format
-    }
-
-    fn chunk(name: &[u8; 4], size: u32, data: &[u8]) -> Vec<u8> {
-        [&name[..], &size.to_le_bytes(), data].concat()
-    }
-
-    fn wav(chunks: &[Vec<u8>]) -> Vec<u8> {
-        [&b"RIFF\xff\xff\xff\xffWAVE"[..], &chunks.concat()].concat()
-    }
-
-    /// 16-bit mono at 24 kHz with this declared data size.
-    fn speech(size: u32, data: &[u8]) -> Vec<u8> {
-        wav(&[chunk(b"fmt ", 16, &header(1, 1, 24_000, 48_000, 16)), chunk(b"data", size, data)])
-    }
-
-    #[test]
-    fn only_samples_are_sound_whatever_size_is_declared() {
-        let data = [7; 480];
-        let after = [&data[..], b"LIST\x04\x00\x00\x00abcd"].concat();
-        for (size, data, samples) in [
-            (480, &data[..], 480),
-            (480, &after, 480),
-            (0, &data, 480),
-            (u32::MAX, &data, 480),
-            (0x7FFF_FFFF, &data, 480),
-            (481, &data, 480),
-            (0, &[], 0),
-            (2, &data, 2),
-        ] {
-            let file = speech(size, data);
-            let read = read_wav(&file).unwrap();
-            assert_eq!((read.samples.len(), read.duration_ns), (samples, samples as u64 * 1_000_000_000 / 48_000));
-            let expected = PcmFormat { encoding: Encoding::Pcm16, sample_rate: 24_000, channels: 1 };
-            assert_eq!(read.format, Some(expected), "{size}");
-        }
-    }
-
-    #[test]
-    fn a_file_may_be_cut_anywhere_and_hold_other_chunks() {
-        let file = wav(&[
-            chunk(b"JUNK", 3, b"abc\0"),
-            chunk(b"fmt ", 18, &[&header(7, 2, 8_000, 0, 8)[..], &[0, 0]].concat()),
-            chunk(b"fact", 4, &[0; 4]),
-            chunk(b"data", 6, b"sample"),
-            chunk(b"LIST", 2, b"xx"),
-        ]);
-        for length in 1..file.len() {
-            let mut reader = WavReader::default();
-            let mut samples = Vec::new();
-            for piece in file.chunks(length) {
-                samples.extend_from_slice(reader.samples(piece).unwrap());
-            }
-            assert_eq!(samples, b"sample", "pieces of {length} bytes");
-            assert_eq!(reader.format().map(|format| format.bytes_per_second.get()), Some(16_000));
-        }
-    }
-
-    #[test]
-    fn formats_without_a_name_still_tell_their_rate() {
-        for (tag, channels, rate, average, bits, expected) in [
-            (1, 1, 48_000, 0, 24, Some(144_000)),
-            (1, 1, 8_000, 8_000, 8, Some(8_000)),
-            (3, 2, 16_000, 1, 32, Some(128_000)),
-            (0xFFFE, 1, 16_000, 32_000, 16, Some(32_000)),
-            (0x11, 1, 22_050, 11_155, 4, Some(11_155)),
-            (0x55, 1, 22_050, 0, 0, None),
-            (1, 0, 22_050, 44_100, 16, None),
-            (1, 1, 0, 44_100, 16, None),
-        ] {
-            let format = header(tag, channels, rate, average, bits);
-            let file = wav(&[chunk(b"fmt ", 16, &format), chunk(b"data", 0, &[1; 100])]);
-            let read = read_wav(&file).map(|read| (read.format, read.bytes_per_second.get()));
-            assert_eq!(read, expected.map(|rate| (None, rate)).ok_or(WavError::BadFormat), "{tag} {bits}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_wav_file_is_told_why() {
-        let format = chunk(b"fmt ", 16, &header(1, 1, 24_000, 48_000, 16));
-        for (file, expected) in [
-            (Vec::new(), WavError::NotWav),
-            (b"RIFF".to_vec(), WavError::NotWav),
-            (b"RIFF\0\0\0\0AVI LIST".to_vec(), WavError::NotWav),
-            (b"ID3\x04 and so on and on".to_vec(), WavError::NotWav),
-            (wav(&[]), WavError::NoSamples),
-            (wav(std::slice::from_ref(&format)), WavError::NoSamples),
-            (wav(&[chunk(b"JUNK", u32::MAX, b"x"), format]), WavError::NoSamples),
-            (wav(&[chunk(b"data", 2, b"xx")]), WavError::NoFormat),
-            (wav(&[chunk(b"fmt ", 14, &[1; 14])]), WavError::BadFormat),
-        ] {
-            assert_eq!(read_wav(&file), Err(expected), "{file:?}");
-        }
-    }
 }

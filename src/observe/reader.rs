@@ -267,9 +267,14 @@ impl ReplyReader {
 
     /// What should have been sound and is none: an error in words, or something else.
     fn begin_no_sound(&mut self, bytes: &[u8], stamp: Stamp) {
-        let page = bytes.trim_ascii_start().starts_with(b"<");
-        let whole = if page { Whole::WebPage } else { Whole::InsteadOfSound };
-        let mut body = WholeBody::new(limits::ERROR_BODY);
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        let (whole, limit) = match text.first() {
+            Some(b'<') => (Whole::WebPage, limits::ERROR_BODY),
+            // The error in it is told by the whole of it.
+            Some(b'{' | b'[') => (Whole::InsteadOfSound, limits::ERROR_JSON),
+            _ => (Whole::InsteadOfSound, limits::ERROR_BODY),
+        };
+        let mut body = WholeBody::new(limit);
         body.push(bytes, stamp);
         self.body = Body::Whole(body, whole);
         self.give_up_beyond_limit(whole);

@@ -126,6 +126,27 @@ fn a_turn_ends_as_its_response_says() {
 }
 
 #[test]
+fn a_response_without_a_final_status_does_not_end_as_one_that_was_completed() {
+    let text = r#"{"type":"response.output_text.delta","delta":"x"}"#;
+    for end in [
+        r#"{"type":"response.done"}"#.to_owned(),
+        r#"{"type":"response.done","response":null}"#.to_owned(),
+        done(r#""id":"r""#),
+        done(r#""status":"""#),
+        done(r#""status":null"#),
+    ] {
+        let trace = turn(&[text, &end]);
+        assert_eq!((trace.outcome, trace.finish_reason, trace.done_seen), (Outcome::Ok, None, true), "{end}");
+        assert!(trace.warnings.contains(&Warning::NoFinishReason), "{end} {:?}", trace.warnings);
+    }
+    for status in ["in_progress", "queued", "exploded", "Completed"] {
+        let trace = turn(&[text, &done(&format!(r#""status":"{status}",{USAGE}"#))]);
+        assert_eq!((trace.outcome, trace.finish_reason), (Outcome::StreamError, None), "{status}");
+        assert!(trace.error.is_some_and(|error| error.contains(status)), "{status}");
+    }
+}
+
+#[test]
 fn a_turn_may_call_a_function() {
     let trace = turn(&[
         r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","name":"f"}}"#,
@@ -163,6 +184,7 @@ fn what_the_session_says_of_its_sound_is_believed() {
         (session("updated", r#""audio":{"output":{"format":null}}"#), String::new(), 100),
         (session("updated", r#""audio":{"output":{"format":{"type":"audio/opus","rate":8000}}}"#), String::new(), 100),
         (session("updated", &pcm(0)), String::new(), 100),
+        (session("updated", r#""audio":{"output":{"format":{"type":"audio/pcm"}}}"#), String::new(), 100),
         (session("created", r#""id":"s""#), session("updated", &pcm(8_000)), 100),
     ] {
         let after = if after.is_empty() { r#"{"type":"rate_limits.updated"}"#.to_owned() } else { after };

@@ -8,6 +8,8 @@ use crate::audio::{Encoding, PcmFormat, Playback, WavFormat};
 #[derive(Debug, Default)]
 pub(super) struct Sound {
     encoding: Option<Encoding>,
+    /// What the last header of a WAV file said.
+    wav: Option<WavFormat>,
     playback: Option<Playback>,
     /// When the first came.
     pub(super) first_ns: Option<u64>,
@@ -29,10 +31,17 @@ impl Sound {
         self.playback = NonZeroU64::new(format.bytes_per_second()).map(Playback::new);
     }
 
-    /// Its format is that of a WAV file, by its header.
+    /// The format of what follows is that of a WAV file, by its header. Where files of several formats follow each other,
+    /// the bytes of one do not last as long as those of another, and how long all of them last is not known.
     pub(super) fn know_wav(&mut self, format: WavFormat) {
-        self.encoding = format.pcm.map(|pcm| pcm.encoding);
-        self.playback = Some(Playback::new(format.bytes_per_second));
+        match self.wav.replace(format) {
+            Some(known) if known == format => {}
+            Some(_) => (self.encoding, self.playback) = (None, None),
+            None => {
+                self.encoding = format.pcm.map(|pcm| pcm.encoding);
+                self.playback = format.bytes_per_second.map(Playback::new);
+            }
+        }
     }
 
     /// Samples, or pieces of an encoding that is not looked into, arrived.

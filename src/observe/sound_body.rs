@@ -1,7 +1,6 @@
 //! Bodies that are sound. Its beginning says what a body is, not its type alone: errors come under types of sound, and
 //! sound under types of text.
 
-use super::limits;
 use super::reader::media_type;
 use super::state::ReplyState;
 use super::stream::Stamp;
@@ -10,6 +9,12 @@ use crate::audio::{Encoding, PcmFormat, WavReader};
 
 /// How much of a body is looked at before it is settled what it is, in bytes.
 const BEGINNING: usize = 64;
+
+/// Fewer bytes than these may be samples as well as text.
+const SHORTEST_TEXT: usize = 4;
+
+/// Types of WAV files.
+const WAV_TYPES: [&str; 4] = ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"];
 
 /// Types of sound without a container.
 const RAW_TYPES: [&str; 7] =
@@ -22,13 +27,14 @@ pub(super) struct SoundBody {
     /// The format of samples that come without a container, where the type, or else the contract, tells it.
     raw: Option<PcmFormat>,
     kind: Kind,
-    /// What came under a type of sound and begins as JSON does, as long as it may be a message.
-    suspect: Option<Vec<u8>>,
 }
 
 /// What the type of the body says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
+    /// A container that cannot be mistaken.
+    Wav,
+    /// Any other sound.
     Sound,
     Missing,
     Other,
@@ -64,12 +70,13 @@ impl SoundBody {
         let label = match media_type.as_str() {
             "" => Label::Missing,
             "application/octet-stream" => Label::Sound,
+            other if WAV_TYPES.contains(&other) => Label::Wav,
             other if other.starts_with("audio/") => Label::Sound,
             _ => Label::Other,
         };
         let raw = raw_format(&media_type, content_type.unwrap_or_default(), declared);
         let kind = Kind::Beginning { bytes: Vec::new(), pieces: Vec::new() };
-        Self { label, raw, kind, suspect: None }
+        Self { label, raw, kind }
     }
 
     /// Takes a write. Gives back what came so far once that turns out to be no sound; then nothing more is to be given.
@@ -98,17 +105,10 @@ impl SoundBody {
     /// Nothing more will come. Gives back what came if that is no sound.
     pub(super) fn end(mut self, complete: bool, reply: &mut ReplyState) -> Option<Vec<u8>> {
         let no_sound = self.settle(reply);
-        if no_sound.is_some() || !complete {
-            return no_sound;
+        if no_sound.is_none() && complete {
+            reply.done();
         }
-        let is_json =
-            |bytes: &Vec<u8>| serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok();
-        if let Some(json) = self.suspect.take().filter(is_json) {
-            reply.forget_sound();
-            return Some(json);
-        }
-        reply.done();
-        None
+        no_sound
     }
 
     /// Decides by the beginning what the body is, and reads that.
@@ -122,14 +122,12 @@ impl SoundBody {
         match (signature(&bytes), self.label) {
             (Some(Signature::Wav), _) => self.kind = Kind::Wav(WavReader::default()),
             (Some(Signature::Encoded), _) | (Some(Signature::Frame), Label::Other) => self.raw = None,
-            (_, Label::Sound) => {
-                let begins_as_json = bytes.trim_ascii_start().starts_with(b"{");
-                self.suspect = begins_as_json.then(Vec::new);
-            }
+            (Some(Signature::Frame), Label::Wav | Label::Sound) => {}
+            (None, Label::Sound) if bytes.len() < SHORTEST_TEXT || !is_text(&bytes) || self.is_quiet(&bytes) => {}
             (_, Label::Missing) if !is_text(&bytes) => {}
-            (_, Label::Missing | Label::Other) => return Some(bytes),
+            _ => return Some(bytes),
         }
-        if self.label != Label::Sound {
+        if matches!(self.label, Label::Missing | Label::Other) {
             reply.warn(Warning::ContentType);
         }
         if let (Kind::Samples, Some(format)) = (&self.kind, self.raw) {
@@ -145,28 +143,28 @@ impl SoundBody {
     }
 
     fn read(&mut self, bytes: &[u8], stamp: Stamp, reply: &mut ReplyState) {
-        if let Some(suspect) = &mut self.suspect {
-            suspect.extend_from_slice(bytes);
-            self.suspect = self.suspect.take().filter(|suspect| suspect.len() <= limits::ERROR_BODY);
-        }
         match &mut self.kind {
             Kind::Samples => reply.sound_body(stamp, bytes),
-            Kind::Wav(wav) => match wav.samples(bytes) {
-                Ok(samples) => {
-                    if reply.sound.bytes == 0
-                        && let Some(format) = wav.format()
-                    {
-                        reply.sound.know_wav(format);
-                    }
+            Kind::Wav(wav) => {
+                let read = wav.read(bytes, |format, samples| {
+                    reply.sound.know_wav(format);
                     reply.sound_body(stamp, samples);
-                }
-                Err(fault) => {
+                });
+                if let Err(fault) = read {
                     reply.protocol_error(&fault.to_string());
                     self.kind = Kind::Unreadable;
                 }
-            },
+            }
             Kind::Beginning { .. } | Kind::Unreadable => {}
         }
+    }
+
+    /// Whether bytes that may be text are the near silence of G.711, some of whose codes are letters: the sixteen codes of
+    /// its smallest segment lie in one row of the ASCII table, and no words do.
+    fn is_quiet(&self, bytes: &[u8]) -> bool {
+        let row = |byte: &u8| byte & 0xF0;
+        self.raw.is_some_and(|raw| raw.encoding != Encoding::Pcm16)
+            && bytes.windows(2).all(|two| row(&two[0]) == row(&two[1]))
     }
 }
 
@@ -189,30 +187,51 @@ fn signature(bytes: &[u8]) -> Option<Signature> {
 
 /// Whether a beginning can be text: UTF-8, but for a character that is cut at its end, and no control characters.
 fn is_text(bytes: &[u8]) -> bool {
-    let valid = match std::str::from_utf8(bytes) {
-        Ok(_) => true,
-        Err(fault) => fault.error_len().is_none(),
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(fault) if fault.error_len().is_none() => std::str::from_utf8(&bytes[..fault.valid_up_to()]).unwrap_or(""),
+        Err(_) => return false,
     };
-    valid && !bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+    !text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace())
 }
 
 /// The format of samples without a container: the parameters of the type come first (RFC 2586 for `audio/L16`), then what
-/// the contract declares.
+/// the contract declares. A type that names an encoding other than of 16 bits has none that is known here.
 fn raw_format(media_type: &str, content_type: &str, declared: Option<PcmFormat>) -> Option<PcmFormat> {
     if !RAW_TYPES.contains(&media_type) {
         return None;
     }
-    let parameter = |name: &str| {
+    let parameters = || {
         let pairs = content_type.split(';').skip(1).filter_map(|pair| pair.split_once('='));
-        let value = pairs.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value).next()?;
-        value.trim().trim_matches('"').parse::<u32>().ok().filter(|number| *number > 0)
+        pairs.map(|(key, value)| (key.trim().to_ascii_lowercase(), value.trim().trim_matches('"').to_ascii_lowercase()))
     };
-    let Some(sample_rate) = parameter("rate") else { return declared };
-    let encoding = match declared {
-        Some(declared) if media_type != "audio/l16" => declared.encoding,
-        _ => Encoding::Pcm16,
+    let mut encoding = declared.filter(|_| media_type != "audio/l16").map_or(Encoding::Pcm16, |format| format.encoding);
+    for (key, value) in parameters() {
+        match is_16_bit(&key, &value) {
+            Some(false) => return None,
+            Some(true) => encoding = Encoding::Pcm16,
+            None => {}
+        }
+    }
+    let number = |name: &str| {
+        let (_, value) = parameters().find(|(key, _)| key == name)?;
+        value.parse::<u32>().ok().filter(|number| *number > 0)
     };
-    let told = parameter("channels").and_then(|channels| u16::try_from(channels).ok());
+    let sample_rate = number("rate").or(declared.map(|declared| declared.sample_rate))?;
+    let told = number("channels").and_then(|channels| u16::try_from(channels).ok());
     let channels = told.or(declared.map(|declared| declared.channels)).unwrap_or(1);
     Some(PcmFormat { encoding, sample_rate, channels })
+}
+
+/// Whether a parameter of a type says that samples are 16-bit integers; `None` where it says nothing of them.
+fn is_16_bit(key: &str, value: &str) -> Option<bool> {
+    const ENCODINGS: [&str; 12] =
+        ["pcm", "lpcm", "pcm16", "pcm_16", "pcm-16", "pcm_s16le", "s16le", "s16", "int16", "i16", "l16", "linear16"];
+    match key {
+        "encoding" | "codec" | "codecs" | "format" | "sample_format" | "sample-format" => {
+            Some(ENCODINGS.contains(&value))
+        }
+        "bits" | "bits_per_sample" | "bits-per-sample" | "bitdepth" | "bit_depth" | "bit-depth" => Some(value == "16"),
+        _ => None,
+    }
 }

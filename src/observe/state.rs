@@ -99,12 +99,6 @@ impl ReplyState {
         }
     }
 
-    /// What was taken for sound is none.
-    pub(super) fn forget_sound(&mut self) {
-        self.sound = Sound::default();
-        self.outputs = Outputs::default();
-    }
-
     /// A piece of a tool call; a name alone is no output yet.
     pub(super) fn tool_call(&mut self, choice: usize, index: Option<usize>, name: &str, arguments: &str) {
         if !arguments.is_empty() {

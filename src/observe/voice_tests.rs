@@ -126,12 +126,22 @@ fn sound_without_a_container_lasts_as_its_type_or_the_contract_says() {
         (Some("audio/pcm; Rate=\"48000\""), None, Some(100)),
         (Some("audio/pcm;rate=0"), Some(PCM), Some(200)),
         (Some("audio/mpeg"), Some(PCM), None),
-        (Some("audio/wav"), Some(PCM), None),
+        (Some("audio/pcm; encoding=float32; rate=24000"), Some(PCM), None),
+        (Some("audio/pcm;codec=opus;rate=24000"), Some(PCM), None),
+        (Some("audio/pcm; bits=24"), Some(PCM), None),
+        (Some("application/octet-stream;Format=\"F32LE\""), Some(PCM), None),
+        (Some("audio/pcm;encoding=S16LE;bits=16;rate=16000"), None, Some(300)),
+        (Some("audio/pcm;bits=16"), None, None),
+        (Some("audio/pcm;channels=2"), Some(PCM), Some(100)),
     ] {
         let trace = speech(content_type, declared, &[3; 9_600]);
         assert_eq!((trace.outcome, &trace.warnings[..], trace.audio_bytes), (Outcome::Ok, &[][..], 9_600));
         assert_eq!(trace.audio_ns, expected_ms.map(|ms| ms * MS), "{content_type:?} {declared:?}");
         assert_eq!(trace.underrun_ns, expected_ms.map(|_| 0));
+    }
+    for content_type in ["audio/L16;rate=24000", "audio/pcm;encoding=pcm16;rate=24000"] {
+        let ulaw = PcmFormat { encoding: Encoding::G711Ulaw, sample_rate: 8_000, channels: 1 };
+        assert_eq!(speech(Some(content_type), Some(ulaw), &[3; 9_600]).audio_ns, Some(200 * MS), "{content_type}");
     }
     let ulaw = PcmFormat { encoding: Encoding::G711Ulaw, sample_rate: 8_000, channels: 1 };
     let silent = speech(Some("audio/basic"), Some(ulaw), &[0xFF; 800]);
@@ -183,6 +193,78 @@ fn what_is_no_sound_is_told_apart() {
     assert_eq!((busy.outcome, busy.error.as_deref()), (HttpError, Some("no such voice")));
     let endless = read(Protocol::OpenaiSpeech, (200, None), None, &[(1, &[b'x'; 70_000])], ReplyEnd::TimedOut("total"));
     assert_eq!(endless.outcome, ProtocolError);
+}
+
+#[test]
+fn words_under_a_type_of_sound_are_no_sound() {
+    use Outcome::{EmptyOutput, Ok, ProtocolError, StreamError};
+    let bom = |text: &str| [b"\xef\xbb\xbf", text.as_bytes()].concat();
+    let error = r#"{"error":{"message":"no such voice"}}"#;
+    let long = format!(r#"{{"trace":"{}","error":{{"message":"no such voice"}}}}"#, "x".repeat(200_000));
+    for (body, outcome, told) in [
+        (b"CUDA out of memory".to_vec(), ProtocolError, "CUDA out of memory"),
+        (b"<!doctype html><p>busy</p>".to_vec(), ProtocolError, "web page"),
+        (bom("<html>"), ProtocolError, "web page"),
+        (error.into(), StreamError, "no such voice"),
+        (bom(error), StreamError, "no such voice"),
+        (bom("\n \t").into_iter().chain(bom(error).split_off(3)).collect(), StreamError, "no such voice"),
+        (long.clone().into_bytes(), StreamError, "no such voice"),
+        (long[..9_000].into(), ProtocolError, "trace"),
+        (long.repeat(6).into_bytes(), ProtocolError, "trace"),
+        (format!("[{error}]").into_bytes(), StreamError, "no such voice"),
+        (br#"["no such voice"]"#.to_vec(), ProtocolError, "no such voice"),
+        (br#""no such voice""#.to_vec(), ProtocolError, "no such voice"),
+        (format!("{error}\n{error}\n").into_bytes(), ProtocolError, "no such voice"),
+        (error[..30].into(), ProtocolError, "no such"),
+        (format!("data: {error}\n\n").into_bytes(), ProtocolError, "no such voice"),
+        ("Stimme nicht verfügbar: ".repeat(9).into_bytes(), ProtocolError, "Stimme nicht verfügbar"),
+        (format!("{}é and more", "x".repeat(63)).into_bytes(), ProtocolError, "xxx"),
+        (b"busy".to_vec(), ProtocolError, "busy"),
+    ] {
+        for content_type in
+            ["audio/wav", "audio/x-wav", "audio/mpeg", "audio/pcm;rate=24000", "application/octet-stream"]
+        {
+            for writes in [vec![(10, &body[..])], vec![(10, &body[..3]), (20, &body[3..])]] {
+                let head = (200, Some(content_type));
+                let trace = read(Protocol::OpenaiSpeech, head, Some(PCM), &writes, ReplyEnd::Complete);
+                let found = (trace.outcome, trace.audio_bytes, trace.output_chunks, trace.first_audio_ns);
+                assert_eq!(found, (outcome, 0, 0, None), "{content_type} {:?}", trace.error);
+                let words = trace.error.unwrap_or_default();
+                assert!(words.contains(told), "{content_type}: {words}");
+            }
+        }
+    }
+    for content_type in ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"] {
+        check_speech(Some(content_type), &[3; 200], ProtocolError, &[], (0, None));
+        check_speech(Some(content_type), b"OggS and so on", Ok, &[], (14, None));
+        check_speech(Some(content_type), b"", EmptyOutput, &[], (0, None));
+    }
+    // A few bytes are as well a sample as a word; near silence in A-law is "UUTU…".
+    assert_eq!(speech(Some("audio/pcm"), Some(PCM), b"ab").audio_bytes, 2);
+    let alaw = PcmFormat { encoding: Encoding::G711Alaw, sample_rate: 8_000, channels: 1 };
+    let quiet = speech(Some("audio/pcm"), Some(alaw), &b"UUTU".repeat(200));
+    assert_eq!((quiet.outcome, quiet.audio_ns), (Ok, Some(100 * MS)));
+}
+
+#[test]
+fn wav_files_one_after_another_are_one_sound() {
+    use Outcome::Ok;
+    let (wav_type, half, samples) = (Some("audio/wav"), [1; 2_400], [1; 4_800]);
+    let twice = [wav(2_400, &half), wav(2_400, &half)].concat();
+    check_speech(wav_type, &twice, Ok, &[], (4_800, Some(100)));
+    let listed = [wav(2_400, &half), b"LIST\x04\0\0\0INFO".to_vec(), wav(0, &half)].concat();
+    check_speech(wav_type, &listed, Ok, &[], (4_800, Some(100)));
+    check_speech(wav_type, &wav(480, &samples), Ok, &[], (4_800, Some(100)));
+    let mixed = [wav(4_800, &samples), wav_header(24, 0), samples.to_vec()].concat();
+    check_speech(wav_type, &mixed, Ok, &[], (9_600, None));
+    let mut lying = wav(4_800, &samples);
+    lying[28..32].copy_from_slice(&24_000u32.to_le_bytes());
+    check_speech(wav_type, &lying, Ok, &[], (4_800, None));
+    // Each file by its own write: the second comes 50 ms after the first, which lasts as long.
+    let (first, second) = twice.split_at(twice.len() / 2);
+    let writes = [(10, first), (60, second)];
+    let trace = read(Protocol::OpenaiSpeech, (200, wav_type), None, &writes, ReplyEnd::Complete);
+    assert_eq!((trace.audio_ns, trace.underrun_ns, trace.output_chunks), (Some(100 * MS), Some(0), 2));
 }
 
 /// A transcription: outcome, text, output messages, tokens and warnings.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Case;
 use super::content::AUDIO;
-use crate::audio::{PcmFormat, read_wav};
+use crate::audio::{PcmFormat, WavFile, read_wav};
 
 /// A file of sound, read.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,8 +32,8 @@ impl Sound {
     /// Reads a file's bytes; what is no WAV has no known duration.
     pub fn new(name: String, file: Bytes) -> Self {
         let wav = read_wav(&file).ok();
-        let duration_ns = wav.as_ref().map(|wav| wav.duration_ns);
-        let samples = wav.and_then(|wav| Some(Samples { format: wav.format?, bytes: file.slice_ref(wav.samples) }));
+        let duration_ns = wav.as_ref().and_then(WavFile::duration_ns);
+        let samples = wav.and_then(|wav| Some(Samples { format: wav.format.pcm?, bytes: file.slice_ref(wav.samples) }));
         Self { name, duration_ns, samples, file }
     }
 }

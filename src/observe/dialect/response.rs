@@ -136,14 +136,14 @@ impl ResponseEvents {
 }
 
 impl Response<'_> {
-    /// Its own status decides, where it has a final one: some servers send every end as `completed`, and `response.done`
-    /// tells none by its name.
+    /// Its own status decides, where it has a final one: some servers send every end as `completed`. `response.done` tells
+    /// none by its name: one without a status is the end without a reason, and one that is not final is a failure.
     fn end(&self, kind: &str, reply: &mut ReplyState) {
         if let Some(usage) = json::counts(&self.usage) {
             reply.usage(usage);
         }
         let status = match (self.status.get(), kind) {
-            ("" | "in_progress" | "queued", "response.done") => "completed",
+            (status, "response.done") => status,
             ("" | "in_progress" | "queued", kind) => kind.trim_start_matches("response."),
             (status, _) => status,
         };
@@ -153,12 +153,15 @@ impl Response<'_> {
         let error = errors.map(RawValue::get).find(|error| failure::is_error(error)).map(failure::message);
         match (status, error) {
             (_, Some(error)) => reply.stream_error(&error),
-            ("failed" | "cancelled", None) => {
+            ("incomplete", None) => reply.finish(0, reason.unwrap_or(status)),
+            ("" | "completed", None) => reply.finish(0, status),
+            (other, None) if kind != "response.done" && !["failed", "cancelled"].contains(&other) => {
+                reply.finish(0, status);
+            }
+            (_, None) => {
                 let why = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
                 reply.stream_error(&format!("the server ended the response with status {status:?}{why}"));
             }
-            ("incomplete", None) => reply.finish(0, reason.unwrap_or(status)),
-            (_, None) => reply.finish(0, status),
         }
         reply.done();
     }
