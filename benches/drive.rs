@@ -4,6 +4,7 @@
 //! `accuracy`, `memory`. Figures are of this machine and this hour: state them as ratios where a part prints one.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and one that cannot run has failed")]
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,7 +18,7 @@ use goodput::drive::{Clock, Lane, Pool, Progress, Target, open_file_limit, raise
 use goodput::record::{RecordSink, RequestRecord, TrialRecord, summarise_trial};
 use goodput::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, Segment, TrialCounts, TrialShape};
 use goodput::units::{Load, Rate};
-use goodput::workload::{Case, Workload};
+use goodput::workload::{Case, Content, Shape, Workload};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -169,7 +170,7 @@ async fn trial<S: RecordSink>(
 /// The same requests by `reqwest`, whose replies are read to their end and not looked at.
 async fn bare_loop(server: &Simulated, clients: u32, window: Duration) -> f64 {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let body = workload(&contract(&server.url), 32).cases()[0].body.clone();
+    let Content::Json(body) = workload(&contract(&server.url), 32).cases()[0].content.clone() else { unreachable!() };
     let done = Arc::new(AtomicU64::new(0));
     let end = Instant::now() + window;
     let tasks: Vec<_> = (0..clients)
@@ -207,9 +208,9 @@ fn workload(contract: &Contract, events: u32) -> Workload {
     let fields = json!({ "prompt": "one two three four", "max_tokens": events });
     let case = Case { id: "case".to_owned(), fields: fields.as_object().unwrap().clone() };
     let protocol = contract.endpoint.protocol;
-    let mut template = protocol.default_payload("/v1/chat/completions", |field| field == "max_tokens");
+    let mut template = protocol.default_payload("/v1/chat/completions", [None; 2], |field| field == "max_tokens");
     protocol.ask_for_usage(&mut template);
-    Workload::build(&[case], &template, "simulated", 1).unwrap()
+    Workload::build(&[case], &template, "simulated", 1, Shape::Json, &BTreeMap::new()).unwrap()
 }
 
 /// Forgets every request.

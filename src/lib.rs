@@ -4,6 +4,7 @@
 //! up to `schedule` and from `record` on are pure; see `tests/architecture.rs`.
 
 pub mod app;
+pub mod audio;
 pub mod contract;
 pub mod drive;
 pub mod endpoint;

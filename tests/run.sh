@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Checks everything: format, lints, schemas, documentation examples, the quick start, and all tests, those against a real
-# inference server included. Installs what they need into a cache folder outside the repository (tests/real/llama.sh).
+# Checks everything: format, lints (the fuzz targets' too), schemas, documentation examples, the quick start, and all tests,
+# those against real servers (text, speech, transcription, turns) included. Installs what they need into a cache folder
+# outside the repository (tests/real/server.sh).
 #
 #   tests/run.sh                  everything
-#   tests/run.sh --without-real   leaves out the real server, which needs Linux on x86-64 and Python 3.11
+#   tests/run.sh --without-real   leaves out the real servers, which need Linux on x86-64 and Python 3.11
 #
 # Needs the Rust toolchain that rust-toolchain.toml names, python3 and curl. `cargo nextest` is used where it is installed,
 # else `cargo test`. The last line is always `N passed, N failed`.
@@ -15,7 +16,7 @@ case ${1-} in
 "") ;;
 --without-real) real=no ;;
 *)
-  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac
@@ -29,9 +30,16 @@ need() {
 }
 
 scratch=$(mktemp -d)
-real_port=
+real_servers=() # of every server that was asked for: the prefix of its variables, its script, its model, its port
+stop_real_servers() {
+  local server prefix script model port
+  for server in ${real_servers[@]+"${real_servers[@]}"}; do
+    read -r prefix script model port <<<"$server"
+    bash "tests/real/$script" down "$port" || true
+  done
+}
 finish() {
-  [ -z "$real_port" ] || bash tests/real/llama.sh down "$real_port" || true
+  stop_real_servers
   rm -rf "$scratch"
 }
 trap finish EXIT
@@ -44,9 +52,12 @@ need curl "install curl"
 
 say "format"
 cargo fmt --check
+cargo fmt --manifest-path tests/fuzz/Cargo.toml --check
 
 say "lints"
 cargo clippy --locked --all-targets -- --deny warnings
+# In the same folder, so that the dependencies are taken as they lie there; without the engine, which is C++.
+cargo clippy --locked --manifest-path tests/fuzz/Cargo.toml --no-default-features --target-dir "${CARGO_TARGET_DIR:-target}" -- --deny warnings
 
 say "build"
 cargo build --locked
@@ -67,13 +78,50 @@ say "quick start"
 # A machine that is busy otherwise may leave it UNKNOWN (3), which the table then explains.
 "$goodput" gate --runs "$scratch/runs" examples/quickstart/contract.yaml || [ $? -eq 3 ]
 
+# Starts all real servers at once and exports where each is and what its model is called. A server that cannot be installed
+# here (75) leaves its variables unset, and the tests that need it say that they were skipped.
+start_real_servers() {
+  local prefix script model port server status starting=()
+  while read -r prefix script model port; do
+    real_servers+=("$prefix $script $model $port")
+    MODEL=$model bash "tests/real/$script" up "$port" >"$scratch/$prefix" </dev/null &
+    starting+=($!)
+  done
+  for server in "${real_servers[@]}"; do
+    read -r prefix script model port <<<"$server"
+    status=0
+    wait "${starting[0]}" || status=$?
+    starting=("${starting[@]:1}")
+    case $status in
+    0)
+      echo "$script: $(tr '\n' ' ' <"$scratch/$prefix")"
+      export "${prefix}_URL=$(sed -n 's/^URL=//p' "$scratch/$prefix")" "${prefix}_MODEL=$(sed -n 's/^MODEL=//p' "$scratch/$prefix")"
+      ;;
+    75) echo "tests/run.sh: going on without tests/real/$script; the tests that need it are skipped" >&2 ;;
+    *) exit 1 ;;
+    esac
+  done
+}
+
 if [ "$real" = yes ]; then
-  say "real server"
-  real_port=${GOODPUT_REAL_PORT:-$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
-  bash tests/real/llama.sh up "$real_port" | tee "$scratch/real"
-  GOODPUT_REAL_URL=$(sed -n 's/^URL=//p' "$scratch/real")
-  GOODPUT_REAL_MODEL=$(sed -n 's/^MODEL=//p' "$scratch/real")
-  export GOODPUT_REAL_URL GOODPUT_REAL_MODEL
+  say "real servers"
+  # The ports are free when they are chosen, and different because all are held until the last is.
+  start_real_servers < <(
+    python3 - <<'PYTHON'
+import socket
+
+servers = [
+    "GOODPUT_REAL llama.sh words",
+    "GOODPUT_REAL_RAW llama.sh raw",
+    "GOODPUT_REAL_PIPER piper.sh -",
+    "GOODPUT_REAL_WHISPER whisper.sh -",
+    "GOODPUT_REAL_REALTIME realtime.sh -",
+]
+held = [socket.create_server(("127.0.0.1", 0)) for _ in servers]
+for server, listener in zip(servers, held):
+    print(server, listener.getsockname()[1])
+PYTHON
+  )
 fi
 
 say "tests"

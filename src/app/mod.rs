@@ -12,6 +12,7 @@ mod schema;
 mod simulate;
 mod smoke;
 mod supervise;
+mod usage;
 mod validate;
 mod warm;
 

@@ -1,15 +1,16 @@
 //! From a contract file to everything that can be known before anything is started.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::exit::Failure;
 use super::simulate::whole;
-use crate::contract::{CaseSource, Contract, Launch, LaunchWhat, Loaded, Traffic, parse};
-use crate::observe::Protocol;
+use super::usage::{Payloads, Plain};
+use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, Traffic, parse};
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
 use crate::simulate::read_profile;
 use crate::units::Load;
-use crate::workload::{Case, Workload, parse_cases};
+use crate::workload::{Case, Sound, Workload, parse_cases};
 
 /// A contract that was read, and where.
 #[derive(Debug)]
@@ -42,29 +43,57 @@ pub(super) fn read_contract(path: &Path, command: &str) -> Result<Source, Failur
 }
 
 /// Reads the cases and fills the payload with each.
-pub(super) fn build_workload(contract: &Contract) -> Result<Workload, Failure> {
+pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Payloads, Failure> {
     let (source, endpoint) = (&contract.workload, &contract.endpoint);
     let cases = match &source.cases {
         CaseSource::Inline(cases) => cases.clone(),
         CaseSource::File(path) => read_cases(path)?,
     };
-    let template = source.template(endpoint.protocol, endpoint.url.path(), &cases);
-    fill(&cases, template, endpoint.protocol, &endpoint.model, source.seed)
+    let template = source.template(&cases, |has| endpoint.default_payload(has));
+    fill(&cases, template, endpoint, source.seed, folder)
 }
 
-/// Fills a payload template with every case, asking for token counts where the dialect can.
+/// Fills a payload template with every case, asking for token counts where the dialect can; and without, for a server that
+/// refuses to be asked. Files of sound lie relative to `folder`.
 pub(super) fn fill(
     cases: &[Case],
     mut template: serde_json::Value,
-    protocol: Protocol,
-    model: &str,
+    endpoint: &Endpoint,
     seed: u64,
-) -> Result<Workload, Failure> {
-    protocol.ask_for_usage(&mut template);
-    Workload::build(cases, &template, model, seed).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
-        Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
-    })
+    folder: &Path,
+) -> Result<Payloads, Failure> {
+    let shape = endpoint.shape();
+    let sounds = if shape.takes_sound() { read_sounds(cases, folder)? } else { BTreeMap::new() };
+    let build = |template: &serde_json::Value| {
+        Workload::build(cases, template, &endpoint.model, seed, shape, &sounds).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
+            Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
+        })
+    };
+    let plain = template.clone();
+    let plain = match endpoint.protocol.ask_for_usage(&mut template) {
+        Some(wish) => Some(Plain { wish, workload: build(&plain)? }),
+        None => None,
+    };
+    Ok(Payloads { workload: build(&template)?, plain })
+}
+
+/// Reads every file of sound that the cases name, once.
+fn read_sounds(cases: &[Case], folder: &Path) -> Result<BTreeMap<String, Sound>, Failure> {
+    let mut sounds = BTreeMap::new();
+    for (case, written) in cases.iter().filter_map(|case| Some((case, case.audio()?))) {
+        if sounds.contains_key(written) {
+            continue;
+        }
+        let path = folder.join(written);
+        let file = std::fs::read(&path).map_err(|error| {
+            Failure::usage(format!("failed to read the sound {} of the case `{}`: {error}", path.display(), case.id))
+                .hint("name a file in the case's field `audio`, relative to the contract's folder, or with `--cases` to the present one")
+        })?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        sounds.insert(written.to_owned(), Sound::new(name, file.into()));
+    }
+    Ok(sounds)
 }
 
 /// Reads a file of cases.

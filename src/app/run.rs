@@ -14,6 +14,7 @@ use super::exit::Failure;
 use super::interrupt::Interrupt;
 use super::prepare::{Source, build_workload, choose_port, plan};
 use super::progress::Teller;
+use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
 use crate::contract::{Contract, StabilityProbe, StabilityRow};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
@@ -37,6 +38,7 @@ pub(super) struct Run {
     contract: Contract,
     source: Source,
     lane: Arc<Lane>,
+    plain: Option<Plain>,
     trials: Vec<PlannedTrial>,
     folder: RunFolder,
     started: Timestamp,
@@ -56,7 +58,7 @@ impl Run {
     pub(super) fn prepare(source: Source, runs: &Path) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
-        let workload = build_workload(&contract)?;
+        let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
         let target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
         let trials = plan(&contract);
         let started = Timestamp::now();
@@ -72,7 +74,7 @@ impl Run {
         let keep = workload.cases().iter().map(|_| AtomicU32::new(contract.samples.keep)).collect();
         let run_id = format!("goodput-{}", started.as_millisecond());
         let lane = Lane { clock, target, pool: Pool::new(clock), workload, limits: contract.slo.request, run_id, keep };
-        Ok(Self { contract, source, lane: Arc::new(lane), trials, folder, started })
+        Ok(Self { contract, source, lane: Arc::new(lane), plain, trials, folder, started })
     }
 
     /// The run's folder.
@@ -81,13 +83,20 @@ impl Run {
     }
 
     /// Carries the run out. Whatever happens in it is part of the result; only what makes a result impossible is a failure.
-    pub(super) async fn carry_out(&self, interrupt: &Interrupt) -> Result<RunResult, Failure> {
+    pub(super) async fn carry_out(&mut self, interrupt: &Interrupt) -> Result<RunResult, Failure> {
         open_file_limit();
         let teller = Teller::new(self.trials.len());
         teller.say(&format!("goodput: {} against {}", self.contract.name, self.contract.endpoint.url));
         let log = self.folder.file("endpoint.log");
         let cancel = interrupt.token();
-        let warm = warm_up(&self.contract.endpoint, &self.lane, &self.source.folder, &log, cancel).await?;
+        let endpoint = &self.contract.endpoint;
+        let warm = warm_up(endpoint, &self.lane, self.plain.as_ref(), &self.source.folder, &log, cancel).await?;
+        for notice in &warm.record.notices {
+            teller.say(&format!("goodput: {notice}"));
+        }
+        if warm.usage_refused {
+            leave_out(&mut self.lane, self.plain.take())?;
+        }
         let mut state = State { measured: Measured::new(), probes: self.unread_probes(), stop: None };
         if warm.record.ready == Readiness::Ready {
             self.measure(&warm, &teller, interrupt, &mut state).await;

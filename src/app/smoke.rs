@@ -1,5 +1,6 @@
 //! `goodput smoke`: a dry run before any load.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,18 +15,20 @@ use super::exit::{Exit, Failure};
 use super::gate::{color, print, runtime, width};
 use super::interrupt::Interrupt;
 use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
+use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, LatencyMetric, Objective, RequestLimits, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::judge::Status;
-use crate::observe::{Outcome, Protocol, Warning};
+use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
 use crate::probe;
-use crate::record::{Readiness, RequestRecord, grade};
+use crate::record::grade::{Measure, grade, measure};
+use crate::record::{Readiness, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use crate::schedule::Segment;
-use crate::workload::{Case, Workload};
+use crate::workload::Case;
 
 /// Without `--rounds` every case is sent once, but no more than so many.
 const MOST_BY_DEFAULT: usize = 10;
@@ -33,9 +36,10 @@ const MOST_BY_DEFAULT: usize = 10;
 /// What is smoked: from a contract or from flags.
 struct Subject {
     endpoint: Endpoint,
-    workload: Workload,
+    payloads: Payloads,
     limits: RequestLimits,
-    needs_usage: bool,
+    /// The metrics that a limit or an objective is about.
+    asked: BTreeSet<RequestMetric>,
     stability: Vec<StabilityRow>,
     folder: PathBuf,
 }
@@ -86,16 +90,14 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
     choose_port(&mut contract)?;
-    let workload = build_workload(&contract)?;
-    let by_objective =
-        |objective: &Objective| matches!(objective, Objective::Latency { metric, .. } if metric.needs_usage());
-    let needs_usage = contract.slo.request.set().any(|(metric, _)| LatencyMetric::needs_usage(metric))
-        || contract.slo.objectives.iter().any(by_objective);
+    let payloads = build_workload(&contract, &source.folder)?;
+    let objectives = contract.slo.objectives.iter().filter_map(Objective::limit);
+    let asked = contract.slo.request.set().chain(objectives).map(|(metric, _)| metric).collect();
     Ok(Subject {
         endpoint: contract.endpoint,
-        workload,
+        payloads,
         limits: contract.slo.request,
-        needs_usage,
+        asked,
         stability: contract.stability,
         folder: source.folder,
     })
@@ -104,7 +106,7 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
 fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure> {
     let protocol = arguments.protocol.unwrap_or(Protocol::OpenaiChat);
     let endpoint = Endpoint {
-        url: parse_url(url)?,
+        url: parse_url(url, protocol)?,
         protocol,
         model: arguments.model.clone(),
         headers: arguments.header.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
@@ -113,6 +115,8 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         http: HttpVersion::Auto,
         ca_file: arguments.ca_file.clone(),
         proxy: None,
+        input_audio: (protocol == Protocol::OpenaiRealtime).then_some(REALTIME_AUDIO),
+        output_audio: (protocol == Protocol::OpenaiRealtime).then_some(REALTIME_AUDIO),
         launch: None,
     };
     let mut cases = match (&arguments.cases, &arguments.prompt) {
@@ -130,26 +134,26 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
     }
     let template = match &arguments.payload_template {
         Some(path) => read_template(path)?,
-        None => protocol
-            .default_payload(endpoint.url.path(), |field| cases.iter().any(|case| case.fields.contains_key(field))),
+        None => endpoint.default_payload(|field| cases.iter().any(|case| case.fields.contains_key(field))),
     };
     Ok(Subject {
-        workload: fill(&cases, template, protocol, &arguments.model, 0)?,
+        payloads: fill(&cases, template, &endpoint, 0, Path::new("."))?,
         endpoint,
         limits: RequestLimits::default(),
-        needs_usage: false,
+        asked: BTreeSet::new(),
         stability: Vec::new(),
         folder: PathBuf::from("."),
     })
 }
 
-fn parse_url(text: &str) -> Result<Url, Failure> {
+fn parse_url(text: &str, protocol: Protocol) -> Result<Url, Failure> {
     // What is no URL is not repeated: it may hold credentials all the same.
     let url = Url::parse(text).map_err(|error| {
         Failure::usage(format!("--url: not a URL: {error}"))
             .hint("write it in full, as in `--url http://127.0.0.1:8000/v1/chat/completions`")
     })?;
-    if !matches!(url.scheme(), "http" | "https") {
+    let socket = protocol == Protocol::OpenaiRealtime && matches!(url.scheme(), "ws" | "wss");
+    if !socket && !matches!(url.scheme(), "http" | "https") {
         return Err(Failure::usage(format!("--url: `{}` is neither http nor https", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -190,30 +194,45 @@ async fn carry_out(
     interrupt: &Interrupt,
 ) -> Result<(SmokeReport, Vec<Smoked>), Failure> {
     let target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
-    let sent = describe(&subject, &target);
+    let Payloads { workload, mut plain } = subject.payloads;
     let clock = Clock::start();
-    let lane = Arc::new(Lane {
+    let mut lane = Arc::new(Lane {
         clock,
         target,
         pool: Pool::new(clock),
-        workload: subject.workload,
+        workload,
         limits: subject.limits,
         run_id: format!("goodput-smoke-{}", std::process::id()),
         keep: Vec::new(),
     });
-    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], problems: vec![], unproven: vec![] };
+    let (mut notices, mut problems, mut smoked) = (Vec::new(), Vec::new(), Vec::new());
     let log = std::env::temp_dir().join(format!("{}.log", lane.run_id));
     let launched = match subject.endpoint.launch {
         None => None,
-        Some(_) => Some(warm_up(&subject.endpoint, &lane, &subject.folder, &log, interrupt.token()).await?),
+        Some(_) => {
+            let (endpoint, folder) = (&subject.endpoint, &subject.folder);
+            Some(warm_up(endpoint, &lane, plain.as_ref(), folder, &log, interrupt.token()).await?)
+        }
     };
-    if let Some(Readiness::NotReady { detail }) = launched.as_ref().map(|warm| &warm.record.ready) {
-        report.problems.push(format!("the endpoint is not ready: {detail}"));
+    if let Some(warm) = &launched {
+        notices.clone_from(&warm.record.notices);
+        if warm.usage_refused {
+            leave_out(&mut lane, plain.take())?;
+        }
+        if let Readiness::NotReady { detail } = &warm.record.ready {
+            problems.push(format!("the endpoint is not ready: {detail}"));
+        }
     }
-    let mut smoked = Vec::new();
-    if report.problems.is_empty() {
+    if problems.is_empty() {
         smoked = ask_all(&lane, arguments, interrupt).await;
+        if let Some(notice) = refusal_of_usage(&lane, plain.as_ref(), &smoked, interrupt).await {
+            notices.push(notice);
+            leave_out(&mut lane, plain.take())?;
+            smoked = ask_all(&lane, arguments, interrupt).await;
+        }
     }
+    let sent = describe(&subject.endpoint, &lane);
+    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
     for row in &subject.stability {
         let reading = tokio::select! {
             reading = probe::read(&row.probe, &subject.folder) => reading,
@@ -228,19 +247,35 @@ async fn carry_out(
         drop(std::fs::remove_file(&log));
     }
     report.requests = smoked.iter().map(shown).collect();
-    conclude(&mut report, subject.needs_usage);
+    conclude(&mut report, &subject.endpoint, &subject.asked);
     Ok((report, smoked))
 }
 
-fn describe(subject: &Subject, target: &Target) -> SmokeSent {
+/// What is to be told where a server that nobody warmed up refused every request, and answers one that does not ask for token
+/// counts.
+async fn refusal_of_usage(
+    lane: &Lane,
+    plain: Option<&Plain>,
+    smoked: &[Smoked],
+    interrupt: &Interrupt,
+) -> Option<String> {
+    if plain.is_none() || smoked.is_empty() || !smoked.iter().all(|smoked| is_refusal(smoked.record.status)) {
+        return None;
+    }
+    let mut asking = Asking::new(lane, plain);
+    asking.ask(0, interrupt.token()).await;
+    asking.into_notice()
+}
+
+fn describe(endpoint: &Endpoint, lane: &Lane) -> SmokeSent {
     const EXCERPT: usize = 2_000;
-    let body = subject.workload.cases().first().map(|case| case.body.clone()).unwrap_or_default();
-    let body: String = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    let body = lane.workload.cases().first().map(|case| case.content.shown(EXCERPT)).unwrap_or_default();
+    let method = if endpoint.protocol == Protocol::OpenaiRealtime { "WebSocket" } else { "POST" };
     SmokeSent {
-        line: format!("POST {}", subject.endpoint.url),
-        protocol: subject.endpoint.protocol.name().to_owned(),
-        headers: target.shown_headers(),
-        body: target.secrets().mask(&body).into_owned(),
+        line: format!("{method} {}", endpoint.url),
+        protocol: endpoint.protocol.name().to_owned(),
+        headers: lane.target.shown_headers(&lane.workload.cases()[0].content),
+        body: lane.target.secrets().mask(&body).into_owned(),
     }
 }
 
@@ -273,12 +308,7 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
     let cases = lane.workload.cases();
     let case = &cases[arrival as usize % cases.len()];
     let due_ns = lane.clock.now_ns();
-    let order = Order {
-        body: case.body.clone(),
-        request_id: format!("{}-{arrival}", lane.run_id),
-        scheduled_ns: due_ns,
-        keep_texts: true,
-    };
+    let order = Order::of(case, format!("{}-{arrival}", lane.run_id), due_ns, true);
     let mut exchange = exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await;
     let texts = exchange.trace.texts.take().unwrap_or_default();
     let mask = |text: &str| lane.target.secrets().mask(text).into_owned();
@@ -291,15 +321,23 @@ async fn ask(lane: &Lane, arrival: u64, cancel: &tokio_util::sync::CancellationT
 
 fn shown(smoked: &Smoked) -> SmokeRequest {
     let record = &smoked.record;
-    let since_due = |at: Option<u64>| at.map(|at| at.saturating_sub(record.scheduled_ns));
+    let since_begin = |at: Option<u64>| at?.checked_sub(record.begins_ns());
     SmokeRequest {
         case: record.case.clone(),
         outcome: record.outcome,
         status: record.status,
         error: record.error.clone(),
         first_output_kind: record.first_output_kind,
-        first_output_ns: since_due(record.first_output_ns),
-        e2e_ns: since_due(record.last_output_ns),
+        first_output_ns: since_begin(record.first_output_ns),
+        first_answer_ns: since_begin(record.first_answer_ns),
+        first_audio_ns: since_begin(record.first_audio_ns),
+        e2e_ns: since_begin(record.last_output_ns),
+        audio_ns: record.audio_ns,
+        rtf_ppm: match measure(record, RequestMetric::Rtf) {
+            Measure::Measured(ratio) => Some(ratio),
+            _ => None,
+        },
+        underrun_ns: record.underrun_ns,
         input_tokens: record.input_tokens,
         output_tokens: record.output_tokens,
         output_chunks: record.output_chunks,
@@ -310,21 +348,31 @@ fn shown(smoked: &Smoked) -> SmokeRequest {
     }
 }
 
+/// The protocol that was meant, as far as the reply tells, or else the path that was refused.
+fn protocol_hint(request: &SmokeRequest, endpoint: &Endpoint) -> Option<String> {
+    if let Some(name) = &request.looks_like {
+        return Some(format!("; the reply looks like `{name}`: set the protocol to that"));
+    }
+    let asked = match endpoint.protocol {
+        Protocol::OpenaiChatJson => Protocol::OpenaiChat,
+        protocol => protocol,
+    };
+    let usual = Protocol::usual_at(endpoint.url.path()).filter(|usual| *usual != asked)?;
+    let refused = matches!(request.outcome, Outcome::HttpError | Outcome::ProtocolError);
+    refused.then(|| format!("; at a path like `{}` most servers speak `{}`", endpoint.url.path(), usual.name()))
+}
+
 /// What was proven not to work, and what could not be proven.
-fn conclude(report: &mut SmokeReport, needs_usage: bool) {
+fn conclude(report: &mut SmokeReport, endpoint: &Endpoint, asked: &BTreeSet<RequestMetric>) {
     let (mut problems, mut unproven) = (Vec::new(), Vec::new());
     for request in &report.requests {
         let status = request.status.map(|status| format!(" {status}")).unwrap_or_default();
         let error = request.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let hint = request
-            .looks_like
-            .as_ref()
-            .map(|name| format!("; the reply looks like `{name}`: set the protocol to that"));
         let said = format!(
             "case `{}` ended with {}{status}{error}{}",
             request.case,
             request.outcome.name(),
-            hint.unwrap_or_default()
+            protocol_hint(request, endpoint).unwrap_or_default()
         );
         match request.outcome {
             Outcome::Ok => {}
@@ -336,8 +384,17 @@ fn conclude(report: &mut SmokeReport, needs_usage: bool) {
     let without_counts = |r: &SmokeRequest| {
         r.outcome == Outcome::Ok && (r.output_tokens.is_none() || r.warnings.contains(&Warning::UsageContradiction))
     };
-    if needs_usage && report.requests.iter().any(without_counts) {
+    let asks_for = |needs: fn(RequestMetric) -> bool| asked.iter().any(|metric| needs(*metric));
+    if asks_for(RequestMetric::needs_usage) && report.requests.iter().any(without_counts) {
         unproven.push("the reply holds no usable token counts, so every limit on tpot will be UNKNOWN".to_owned());
+    }
+    let without_duration = |r: &SmokeRequest| r.outcome == Outcome::Ok && r.audio_ns.is_none();
+    if asks_for(RequestMetric::needs_audio_duration) && report.requests.iter().any(without_duration) {
+        unproven.push(
+            "it is not known how long the sound lasts, so every limit on rtf and underrun will be UNKNOWN; \
+             ask for wav, or declare the format in `endpoint.audio`"
+                .to_owned(),
+        );
     }
     if report.requests.is_empty() && report.problems.is_empty() {
         unproven.push("no request was sent".to_owned());

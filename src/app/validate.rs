@@ -8,13 +8,12 @@ use crate::contract::{Contract, Objective};
 use crate::judge::planning::{ObjectivePlan, decidability};
 use crate::report::{self, ObjectiveRow, PlanReport, PlanStep};
 use crate::schedule::{PlannedTrial, TrialShape, plan_digest};
-use crate::units::format_duration;
 use crate::workload::Workload;
 
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "validate")?;
     let contract = &source.loaded.contract;
-    let workload = build_workload(contract)?;
+    let workload = build_workload(contract, &source.folder)?.workload;
     let report = describe(contract, &workload, &plan(contract));
     match arguments.output_format {
         PlanFormat::Table => print(&report::plan(&report, width(), color()))?,
@@ -50,13 +49,9 @@ fn describe(contract: &Contract, workload: &Workload, trials: &[PlannedTrial]) -
 }
 
 fn row(objective: &Objective, plan: ObjectivePlan) -> ObjectiveRow {
-    let limit = match objective {
-        Objective::Latency { at_most, .. } => format!("≤ {}", format_duration(*at_most)),
-        Objective::SuccessRate { at_least } | Objective::Attainment { at_least } => format!("≥ {at_least}"),
-    };
     ObjectiveRow {
         id: plan.id,
-        limit,
+        limit: objective.limit_text(),
         requests: plan.requests,
         smallest_sample: Some(plan.smallest_pass),
         reached: plan.can_pass,

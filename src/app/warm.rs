@@ -7,8 +7,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::exit::Failure;
+use super::usage::{Asking, Plain};
 use crate::contract::{Endpoint, Launch, LaunchWhat};
-use crate::drive::{Exchange, Lane, Order, Secrets, exchange};
+use crate::drive::{Lane, Secrets};
 use crate::endpoint::{LaunchSpec, NotReady, Running, http_client, launch, mask_log, port_answers, wait_ready};
 use crate::observe::Outcome;
 use crate::record::{EndpointKind, EndpointRecord, Readiness, Stop};
@@ -30,6 +31,8 @@ pub(super) struct Warm {
     pub(super) running: Option<Running>,
     /// For the result.
     pub(super) record: EndpointRecord,
+    /// The server refuses to be asked for token counts, and answers without.
+    pub(super) usage_refused: bool,
     /// Where the output of a launched endpoint goes.
     log: PathBuf,
 }
@@ -65,12 +68,13 @@ impl Warm {
 pub(super) async fn warm_up(
     endpoint: &Endpoint,
     lane: &Lane,
+    plain: Option<&Plain>,
     folder: &Path,
     log: &Path,
     cancel: &CancellationToken,
 ) -> Result<Warm, Failure> {
     let begun = Instant::now();
-    let mut warm = Warm { running: None, record: describe(endpoint), log: log.to_owned() };
+    let mut warm = Warm { running: None, record: describe(endpoint), usage_refused: false, log: log.to_owned() };
     // What is wrong with the contract or the machine is told before anything is started.
     let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -84,7 +88,8 @@ pub(super) async fn warm_up(
             }
         };
     }
-    warm.record.ready = match wait(endpoint, lane, &client, warm.running.as_ref(), cancel).await {
+    let mut asking = Asking::new(lane, plain);
+    warm.record.ready = match wait(endpoint, &mut asking, &client, warm.running.as_ref(), cancel).await {
         Ok(()) => Readiness::Ready,
         Err(NotReadyYet::Cancelled) => Readiness::NotAsked,
         Err(NotReadyYet::Seen(detail)) if endpoint.launch.is_some() => Readiness::NotReady { detail },
@@ -93,6 +98,8 @@ pub(super) async fn warm_up(
     if warm.record.ready == Readiness::Ready && endpoint.launch.is_some() {
         warm.record.ready_after_ns = Some(begun.elapsed().as_nanos() as u64);
     }
+    warm.record.notices.extend(asking.into_notice());
+    warm.usage_refused = !warm.record.notices.is_empty();
     lane.pool.clear();
     Ok(warm)
 }
@@ -110,6 +117,7 @@ fn describe(endpoint: &Endpoint) -> EndpointRecord {
         ready_after_ns: None,
         exited: None,
         log_tail: Vec::new(),
+        notices: Vec::new(),
     }
 }
 
@@ -179,13 +187,13 @@ enum NotReadyYet {
 
 async fn wait(
     endpoint: &Endpoint,
-    lane: &Lane,
+    asking: &mut Asking<'_>,
     client: &reqwest::Client,
     running: Option<&Running>,
     cancel: &CancellationToken,
 ) -> Result<(), NotReadyYet> {
     let Some(spec) = &endpoint.launch else {
-        return first_output(lane, EXTERNAL_ATTEMPTS, endpoint.timeout * EXTERNAL_ATTEMPTS, cancel).await;
+        return first_output(asking, EXTERNAL_ATTEMPTS, endpoint.timeout * EXTERNAL_ATTEMPTS, cancel).await;
     };
     let path = spec.ready_path.as_deref();
     match wait_ready(&endpoint.url, path, spec.ready_within, running, client, cancel).await {
@@ -202,14 +210,14 @@ async fn wait(
     tokio::select! {
         biased;
         exit = ended => Err(NotReadyYet::Seen(format!("the endpoint {exit} before a request yielded output"))),
-        seen = first_output(lane, u32::MAX, spec.first_token_within, cancel) => seen,
+        seen = first_output(asking, u32::MAX, spec.first_token_within, cancel) => seen,
     }
 }
 
 /// Asks with the first case until a request yields output, the attempts or the time are used up, or the answer is one that
 /// asking again cannot change.
 async fn first_output(
-    lane: &Lane,
+    asking: &mut Asking<'_>,
     attempts: u32,
     within: Duration,
     cancel: &CancellationToken,
@@ -217,10 +225,10 @@ async fn first_output(
     let deadline = Instant::now().checked_add(within);
     let mut seen = String::new();
     for attempt in 0..attempts {
-        let asked = ask(lane, attempt, cancel);
-        let Exchange { trace, .. } = match deadline {
+        let asked = asking.ask(attempt, cancel);
+        let trace = match deadline {
             Some(deadline) => match tokio::time::timeout_at(deadline, asked).await {
-                Ok(exchange) => exchange,
+                Ok(trace) => trace,
                 Err(_) => break,
             },
             None => asked.await,
@@ -251,16 +259,4 @@ async fn first_output(
         seen = "no request had an answer".to_owned();
     }
     Err(NotReadyYet::Seen(format!("no output within {}; {seen}", format_duration(within))))
-}
-
-async fn ask(lane: &Lane, attempt: u32, cancel: &CancellationToken) -> Exchange {
-    let body = lane.workload.cases().first().map(|case| case.body.clone()).unwrap_or_default();
-    let order = Order {
-        body,
-        request_id: format!("{}-ready-{attempt}", lane.run_id),
-        scheduled_ns: lane.clock.now_ns(),
-        // So that a reply in another dialect is recognised.
-        keep_texts: true,
-    };
-    exchange(&lane.pool, &lane.target, lane.clock, order, cancel).await
 }

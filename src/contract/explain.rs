@@ -139,9 +139,6 @@ impl Place<'_> {
         };
         let is_protocol = choices == schema::protocol_names();
         let shown = if is_protocol { schema::main_protocol_names() } else { choices.to_vec() };
-        if is_protocol && schema::LATER_PROTOCOLS.contains(&word) {
-            return format!("the protocol {echo} is not supported yet; this build speaks {}", shown.join(", "));
-        }
         match nearest(word, choices) {
             Some(near) => format!("{echo} is not known here; did you mean `{near}`?"),
             None => format!("{echo} is not one of {}", shown.join(", ")),

@@ -7,6 +7,7 @@ mod document;
 mod explain;
 mod fault;
 mod meaning;
+mod metric;
 mod model;
 mod raw;
 mod scalar;
@@ -21,6 +22,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use fault::{Fault, render_faults};
+pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
 pub use schema::schema;
 

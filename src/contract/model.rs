@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
-use crate::observe::Protocol;
+use super::metric::{Objective, RequestLimits};
+use crate::audio::PcmFormat;
+use crate::observe::{Protocol, REALTIME_AUDIO};
 use crate::schedule::{ArrivalProcess, TrialCounts};
-use crate::units::{Load, Rate, Share};
-use crate::workload::Case;
+use crate::units::{Load, Rate};
+use crate::workload::{Case, Shape};
 
 /// A contract that was read, checked and understood.
 #[derive(Debug, Clone)]
@@ -53,8 +55,33 @@ pub struct Endpoint {
     pub ca_file: Option<PathBuf>,
     /// The proxy to go through; none unless named.
     pub proxy: Option<Url>,
+    /// The format of sound that is sent; `None` where none is sent without a container.
+    pub input_audio: Option<PcmFormat>,
+    /// The format of sound that comes back without a container; `None` where it is not known.
+    pub output_audio: Option<PcmFormat>,
     /// The endpoint that the gate starts and stops itself.
     pub launch: Option<Launch>,
+}
+
+impl Endpoint {
+    /// The payload template of the protocol; `has` tells which fields the cases have.
+    pub fn default_payload(&self, has: impl Fn(&str) -> bool) -> Value {
+        self.protocol.default_payload(self.url.path(), [self.input_audio, self.output_audio], has)
+    }
+
+    /// What a payload becomes on its way to this endpoint.
+    pub fn shape(&self) -> Shape {
+        shape(self.protocol, self.input_audio)
+    }
+}
+
+/// What a payload becomes in a protocol; sound that is sent without a container has this format.
+pub(super) fn shape(protocol: Protocol, input_audio: Option<PcmFormat>) -> Shape {
+    match protocol {
+        Protocol::OpenaiTranscription => Shape::Form,
+        Protocol::OpenaiRealtime => Shape::Turn(input_audio.unwrap_or(REALTIME_AUDIO)),
+        _ => Shape::Json,
+    }
 }
 
 /// The HTTP version to speak.
@@ -128,11 +155,11 @@ pub struct WorkloadSource {
 
 impl WorkloadSource {
     /// The payload template: the written one, else the protocol's own with every field that a case carries. A case that
-    /// lacks a field which others have then is a fault, not a request of another shape. `path` is that of the endpoint's
-    /// URL.
-    pub fn template(&self, protocol: Protocol, path: &str, cases: &[Case]) -> Value {
+    /// lacks a field which others have then is a fault, not a request of another shape.
+    /// `default` makes the protocol's own, given which fields the cases have.
+    pub fn template(&self, cases: &[Case], default: impl FnOnce(&dyn Fn(&str) -> bool) -> Value) -> Value {
         let has = |field: &str| cases.iter().any(|case| case.fields.contains_key(field));
-        self.payload.clone().unwrap_or_else(|| protocol.default_payload(path, has))
+        self.payload.clone().unwrap_or_else(|| default(&has))
     }
 }
 
@@ -189,100 +216,6 @@ pub struct Slo {
     pub objectives: Vec<Objective>,
     /// The load that must hold: `at_load` or `at_concurrency`.
     pub at: Load,
-}
-
-/// The limits that one request must meet to be good; strictly above is a miss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RequestLimits {
-    /// Scheduled arrival to first output.
-    pub ttft: Option<Duration>,
-    /// Time per output token after the first.
-    pub tpot: Option<Duration>,
-    /// Scheduled arrival to last output.
-    pub e2e: Option<Duration>,
-}
-
-impl RequestLimits {
-    /// The limits that are set, with their metric.
-    pub fn set(&self) -> impl Iterator<Item = (LatencyMetric, Duration)> {
-        [(LatencyMetric::Ttft, self.ttft), (LatencyMetric::Tpot, self.tpot), (LatencyMetric::E2e, self.e2e)]
-            .into_iter()
-            .filter_map(|(metric, limit)| limit.map(|limit| (metric, limit)))
-    }
-}
-
-/// A latency that an objective or a request limit is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LatencyMetric {
-    /// Scheduled arrival to first non-empty output of any kind.
-    Ttft,
-    /// (last output − first output) / (output tokens − 1), tokens from `usage`.
-    Tpot,
-    /// Scheduled arrival to last output.
-    E2e,
-}
-
-impl LatencyMetric {
-    /// The metric's name in contracts, records and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ttft => "ttft",
-            Self::Tpot => "tpot",
-            Self::E2e => "e2e",
-        }
-    }
-
-    /// Whether the metric needs the server's token counts.
-    pub fn needs_usage(self) -> bool {
-        self == Self::Tpot
-    }
-}
-
-/// One objective over the window of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objective {
-    /// At most `quantile.rest()` of the requests may be above the limit.
-    Latency {
-        /// The latency.
-        metric: LatencyMetric,
-        /// The quantile, as a share: P99 is 99 %.
-        quantile: Share,
-        /// The limit; strictly above is a violation.
-        at_most: Duration,
-    },
-    /// At least this share of everything scheduled ends `ok`.
-    SuccessRate {
-        /// The floor.
-        at_least: Share,
-    },
-    /// At least this share of everything scheduled is good.
-    Attainment {
-        /// The floor.
-        at_least: Share,
-    },
-}
-
-impl Objective {
-    /// The stable name of the objective: `ttft_p99`, `success_rate`, `attainment`.
-    pub fn id(&self) -> String {
-        match self {
-            Self::Latency { metric, quantile, .. } => {
-                let percent = quantile.to_string();
-                format!("{}_p{}", metric.name(), percent.trim_end_matches('%'))
-            }
-            Self::SuccessRate { .. } => "success_rate".to_owned(),
-            Self::Attainment { .. } => "attainment".to_owned(),
-        }
-    }
-
-    /// The share of requests that may violate the objective.
-    pub fn budget(&self) -> Share {
-        match self {
-            Self::Latency { quantile, .. } => quantile.rest(),
-            Self::SuccessRate { at_least } | Self::Attainment { at_least } => at_least.rest(),
-        }
-    }
 }
 
 /// One stability row.

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::schema::{DurationText, EnvironmentName, ProtocolName, RateText, RowName, ShareText, Whole};
+use super::metric::RequestMetric;
+use super::schema::{AtMost, DurationText, EnvironmentName, ProtocolName, RateText, RowName, ShareText, Whole};
 
 /// What a serving endpoint must hold, and how it is measured: `goodput gate` answers PASS, FAIL or UNKNOWN.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -47,7 +48,7 @@ pub(super) struct Contract {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Endpoint {
-    /// The full URL of every request, without credentials. Port 0 takes a free one, with `launch.simulate` only.
+    /// The full URL of every request, without credentials; `ws` or `wss` for a WebSocket. Port 0 takes a free one, with `launch.simulate` only.
     #[schemars(required, extend("examples" = ["http://127.0.0.1:8000/v1/chat/completions"]))]
     pub(super) url: Option<String>,
     /// The dialect of requests and replies.
@@ -73,8 +74,48 @@ pub(super) struct Endpoint {
     /// The proxy to go through; none unless named.
     #[schemars(extend("examples" = ["http://proxy.example:3128"]))]
     pub(super) proxy: Option<String>,
+    /// The formats of sound that comes without a container.
+    pub(super) audio: Option<Audio>,
     /// The endpoint that the gate starts and stops itself.
     pub(super) launch: Option<Launch>,
+}
+
+/// The formats of sound that comes without a container. A container, such as WAV, tells its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Audio {
+    /// What is sent: `openai-realtime` only, where 24 kHz `pcm16` of one channel is the default.
+    pub(super) input: Option<AudioFormat>,
+    /// What comes back: `openai-realtime`, with the same default, and `openai-speech`, with none.
+    pub(super) output: Option<AudioFormat>,
+}
+
+/// The format of sound that comes without a container.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AudioFormat {
+    /// How one sample is written.
+    #[schemars(extend("default" = "pcm16"))]
+    pub(super) encoding: Option<AudioEncoding>,
+    /// Samples per second of each channel.
+    #[schemars(required, range(min = 1_000, max = 768_000), extend("examples" = [24000]))]
+    pub(super) sample_rate: Option<Whole>,
+    /// Channels, interleaved.
+    #[schemars(range(min = 1, max = 64), extend("default" = 1))]
+    pub(super) channels: Option<Whole>,
+}
+
+/// How one sample of sound is written.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum AudioEncoding {
+    /// 16-bit signed integers, least significant byte first.
+    Pcm16,
+    /// 8-bit samples after ITU-T G.711, μ-law.
+    G711Ulaw,
+    /// 8-bit samples after ITU-T G.711, A-law.
+    G711Alaw,
 }
 
 /// A text, or an environment variable for a secret, as in `{ env: SERVING_TOKEN, prefix: "Bearer " }`.
@@ -149,7 +190,8 @@ pub(super) struct Workload {
     #[schemars(required)]
     pub(super) cases: Option<Cases>,
     /// The request body; a text `$name` stands for a whole field of the case, `$model` for the endpoint's model. The
-    /// protocol's own where none is written.
+    /// fields of a form for `openai-transcription` and `events: [ … ]` for `openai-realtime`, where `$audio` stands for the
+    /// sound in the file that the case names. The protocol's own where none is written.
     pub(super) payload: Option<Map<String, Value>>,
     /// The seed of the run: equal seeds give equal schedules.
     #[schemars(extend("default" = 1))]
@@ -226,30 +268,57 @@ pub(super) struct Slo {
     pub(super) at_concurrency: Option<Whole>,
 }
 
-/// What one request must meet to be good; strictly above is a miss.
+/// What one request must meet to be good; strictly above is a miss. Times start at the scheduled arrival; where a request
+/// speaks, at the scheduled end of its speech.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestLimits {
-    /// Scheduled arrival to first output of any kind.
+    /// Time to the first output of any kind.
     pub(super) ttft: Option<DurationText>,
+    /// Time to the first output other than reasoning; a reply without one breaks the limit.
+    pub(super) first_answer: Option<DurationText>,
+    /// Time to the first sound; a reply without one breaks the limit.
+    pub(super) first_audio: Option<DurationText>,
     /// Time per output token after the first, tokens from `usage`.
     pub(super) tpot: Option<DurationText>,
-    /// Scheduled arrival to last output.
+    /// The longest pause between two chunks of output.
+    pub(super) itl: Option<DurationText>,
+    /// Time to the last output.
     pub(super) e2e: Option<DurationText>,
+    /// Real-time factor: time to the last output / duration of the sound; a plain number.
+    #[schemars(extend("exclusiveMinimum" = 0, "examples" = [0.5]))]
+    pub(super) rtf: Option<f64>,
+    /// How long a listener who starts at the first sound runs dry in all; `0s` is none at all.
+    pub(super) underrun: Option<DurationText>,
 }
 
-/// One objective: a latency with `percentile` and `at_most`, or a share with `at_least`.
+impl RequestLimits {
+    /// The limits that are durations, by metric.
+    pub(super) fn durations(&self) -> [(RequestMetric, Option<&DurationText>); 7] {
+        [
+            (RequestMetric::Ttft, self.ttft.as_ref()),
+            (RequestMetric::FirstAnswer, self.first_answer.as_ref()),
+            (RequestMetric::FirstAudio, self.first_audio.as_ref()),
+            (RequestMetric::Tpot, self.tpot.as_ref()),
+            (RequestMetric::Itl, self.itl.as_ref()),
+            (RequestMetric::E2e, self.e2e.as_ref()),
+            (RequestMetric::Underrun, self.underrun.as_ref()),
+        ]
+    }
+}
+
+/// One objective: a metric of requests with `percentile` and `at_most`, or a share with `at_least`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Objective {
     /// What is measured.
     #[schemars(required)]
     pub(super) metric: Option<Metric>,
-    /// For a latency: the percentile that must be within the limit, from 50 to below 100.
+    /// For a metric of requests: the percentile that must be within the limit, from 50 to below 100.
     #[schemars(extend("minimum" = 50, "exclusiveMaximum" = 100, "examples" = [95, 99, 99.9]))]
     pub(super) percentile: Option<f64>,
-    /// For a latency: the limit.
-    pub(super) at_most: Option<DurationText>,
+    /// For a metric of requests: the limit, a duration; for `rtf` a plain number.
+    pub(super) at_most: Option<AtMost>,
     /// For a share: the floor, over everything scheduled.
     pub(super) at_least: Option<ShareText>,
 }
@@ -259,12 +328,22 @@ pub(super) struct Objective {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub(super) enum Metric {
-    /// Scheduled arrival to first output of any kind.
+    /// Time to the first output of any kind.
     Ttft,
+    /// Time to the first output other than reasoning.
+    FirstAnswer,
+    /// Time to the first sound.
+    FirstAudio,
     /// Time per output token after the first, tokens from `usage`.
     Tpot,
-    /// Scheduled arrival to last output.
+    /// The longest pause between two chunks of a request's output.
+    Itl,
+    /// Time to the last output.
     E2e,
+    /// Real-time factor: time to the last output / duration of the sound.
+    Rtf,
+    /// How long a listener who starts at the first sound runs dry in all.
+    Underrun,
     /// Share of everything scheduled that ended properly.
     SuccessRate,
     /// Share of everything scheduled that ended properly within every limit of `request`.

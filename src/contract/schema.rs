@@ -19,10 +19,6 @@ pub(super) const MOST_CLIENTS: u64 = 100_000;
 /// The most requests of one trial, warm-up and drain included.
 pub(super) const MOST_REQUESTS: u64 = 10_000_000;
 
-/// Dialects that are known to people but not to this build, and how they are called elsewhere.
-pub(super) const LATER_PROTOCOLS: [&str; 5] =
-    ["openai-realtime", "openai_ws", "openai-speech", "openai_audio", "openai-transcription"];
-
 /// The JSON Schema (draft 2020-12) that contracts are validated against, as committed in `schemas/contract.schema.json`.
 pub fn schema() -> Value {
     SchemaSettings::draft2020_12()
@@ -78,10 +74,13 @@ macro_rules! text_type {
     };
 }
 
+/// What a duration looks like.
+const DURATION: &str = "^[0-9]*\\.?[0-9]+ ?(ns|us|µs|ms|s|m|h)$";
+
 text_type!(
     /// A duration such as `75ms`.
     DurationText,
-    unit_text("^[0-9]*\\.?[0-9]+ ?(ns|us|µs|ms|s|m|h)$", ["75ms", "3s"], parse_duration("").err())
+    unit_text(DURATION, ["75ms", "3s"], parse_duration("").err())
 );
 text_type!(
     /// A rate such as `4/s`.
@@ -135,6 +134,37 @@ fn unit_text(pattern: &str, examples: [&str; 2], refusal: Option<UnitError>) -> 
         "pattern": pattern,
         "examples": examples,
     })
+}
+
+/// The limit of a percentile: a duration, or for a ratio a plain number. Which of the two its metric asks for is a matter of
+/// meaning.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum AtMost {
+    /// A text that looks like a duration.
+    Duration(DurationText),
+    /// A plain number.
+    Ratio(f64),
+}
+
+impl JsonSchema for AtMost {
+    fn schema_name() -> Cow<'static, str> {
+        "AtMost".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // A pattern is held against texts alone.
+        json_schema!({
+            "type": ["string", "number"],
+            "title": parse_duration("").err().map(|error| error.expected),
+            "pattern": DURATION,
+            "examples": ["75ms", "3s", 0.5],
+        })
+    }
 }
 
 /// An unsigned whole number, written in any way that means one: `300`, `300.0`, `3e2`.

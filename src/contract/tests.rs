@@ -348,8 +348,8 @@ fn endpoint_faults() {
             ),
             (
                 "protocol: openai-chat",
-                "protocol: openai-realtime",
-                "5:13: /endpoint/protocol: the protocol `openai-realtime` is not supported yet; this build speaks openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama",
+                "protocol: openai-voice",
+                "5:13: /endpoint/protocol: `openai-voice` is not one of openai-chat, openai-chat-json, openai-completions, openai-responses, anthropic-messages, tgi, ollama, openai-realtime, openai-speech, openai-transcription",
             ),
             (
                 "model: m\n",
@@ -359,7 +359,7 @@ fn endpoint_faults() {
             (
                 "model: m\n",
                 "model: m\n  retries: 3\n",
-                "7:3: /endpoint/retries: unknown key `retries`; what can still stand here: headers, timeout, idle_timeout, http, ca_file, proxy, launch",
+                "7:3: /endpoint/retries: unknown key `retries`; what can still stand here: headers, timeout, idle_timeout, http, ca_file, proxy, audio, launch",
             ),
             (
                 "model: m\n",
@@ -385,6 +385,11 @@ fn endpoint_faults() {
                 "model: m\n",
                 "model: m\n  launch: {}\n",
                 "7:3: /endpoint/launch: write one of `command` (a server to start) and `simulate` (a profile of the simulated endpoint)",
+            ),
+            (
+                "openai-chat\n",
+                "tgi\n  launch: { simulate: b }\n",
+                "6:13: /endpoint/launch/simulate: the simulated endpoint speaks openai-chat, openai-chat-json, openai-completions, and not `tgi`",
             ),
             (
                 "model: m\n",
@@ -444,13 +449,14 @@ fn every_protocol_is_accepted_by_both_its_names() {
     use crate::observe::Protocol;
     for protocol in Protocol::ALL {
         for name in [protocol.name(), protocol.adapter()] {
-            let contract = read(&changed(BASE, "openai-chat", name));
+            let spoken = changed(BASE, "max_tokens: 4", "max_tokens: 4, audio: a.wav");
+            let contract = read(&changed(&spoken, "openai-chat", name));
             assert_eq!(contract.endpoint.protocol, protocol);
         }
     }
     let plain = changed(&changed(BASE, "openai-chat", "ollama"), "v1/chat/completions", "api/generate");
     let contract = read(&plain);
-    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &[]);
+    let template = contract.workload.template(&[], |has| contract.endpoint.default_payload(has));
     assert_eq!(template, serde_json::json!({ "model": "$model", "prompt": "$prompt", "stream": true }));
     check(
         &changed(BASE, "openai-chat", "anthropic-messages"),
@@ -458,6 +464,101 @@ fn every_protocol_is_accepted_by_both_its_names() {
             ", max_tokens: 4",
             "",
             "8:11: /workload/cases/0: the case `a` has no field `max_tokens`; add it to the case, or write `$$max_tokens` for the plain text",
+        )],
+    );
+}
+
+/// A realtime endpoint, for the keys that only it has.
+const REALTIME: &str =
+    "openai-realtime\n  audio: { input: { sample_rate: 16000 }, output: { encoding: g711_ulaw, sample_rate: 8000 } }";
+
+#[test]
+fn formats_of_sound_are_read_and_have_defaults_where_the_protocol_has() {
+    use crate::audio::{Encoding, PcmFormat};
+    let format = |encoding, sample_rate| Some(PcmFormat { encoding, sample_rate, channels: 1 });
+    let formats = |text: &str| {
+        let endpoint = read(text).endpoint;
+        (endpoint.input_audio, endpoint.output_audio)
+    };
+    let default = format(Encoding::Pcm16, 24_000);
+    assert_eq!(formats(BASE), (None, None));
+    assert_eq!(formats(&changed(BASE, "openai-chat", "openai-realtime")), (default, default));
+    assert_eq!(formats(&changed(BASE, "openai-chat", "openai-speech")), (None, None));
+    assert_eq!(
+        formats(&changed(BASE, "openai-chat", REALTIME)),
+        (format(Encoding::Pcm16, 16_000), format(Encoding::G711Ulaw, 8_000))
+    );
+    let socket = changed(&changed(BASE, "openai-chat", REALTIME), "url: http:", "url: wss:");
+    assert_eq!(read(&socket).endpoint.url.scheme(), "wss");
+}
+
+#[test]
+fn a_session_may_not_ask_for_other_sound_than_is_declared() {
+    let session = |audio: &str| {
+        format!(
+            "  payload: {{ events: [{{ type: session.update, session: {{ {audio} }} }}, {{ type: response.create }}] }}\ntraffic:\n"
+        )
+    };
+    let base = changed(BASE, "openai-chat", "openai-realtime");
+    let agreed = "audio: { output: { format: { type: audio/pcm, rate: 24000 } } }";
+    read(&changed(&base, "traffic:\n", &session(agreed)));
+    let (other, older) = ("audio: { output: { format: { type: audio/pcmu } } }", "input_audio_format: g711_alaw");
+    check(
+        &base,
+        &[
+            (
+                "traffic:\n",
+                &session(other),
+                "9:23: /workload/payload/events/0: the session asks for g711_ulaw of 8000 Hz with 1 channel(s) as its output, and `endpoint.audio.output` is pcm16 of 24000 Hz with 1 channel(s); declare the same there",
+            ),
+            (
+                "traffic:\n",
+                &session(older),
+                "9:23: /workload/payload/events/0: the session asks for g711_alaw of 8000 Hz with 1 channel(s) as its input, and `endpoint.audio.input` is pcm16 of 24000 Hz with 1 channel(s); declare the same there",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn keys_of_sound_are_refused_where_there_is_none() {
+    let sound = "openai-chat\n  audio: { input: { sample_rate: 16000 }, output: { sample_rate: 8000 } }";
+    check(
+        &changed(BASE, "openai-chat", sound),
+        &[
+            (
+                ", output: { sample_rate: 8000 }",
+                "",
+                "6:12: /endpoint/audio/input: only `openai-realtime` is sent sound without a container; remove the key",
+            ),
+            (
+                "input: { sample_rate: 16000 }, ",
+                "",
+                "6:12: /endpoint/audio/output: only `openai-realtime` and `openai-speech` answer in sound; remove the key",
+            ),
+        ],
+    );
+    check(
+        &changed(BASE, "openai-chat", REALTIME),
+        &[
+            (
+                "sample_rate: 8000",
+                "channels: 1",
+                "6:43: /endpoint/audio/output: the key `sample_rate` is missing (samples per second of each channel)",
+            ),
+            (
+                "8000 } }",
+                "8000 } }\n  http: http2",
+                "7:9: /endpoint/http: a WebSocket is opened over HTTP/1.1; remove the key",
+            ),
+        ],
+    );
+    check(
+        BASE,
+        &[(
+            "url: http:",
+            "url: ws:",
+            "4:8: /endpoint/url: the scheme must be http or https; write it as in `http://127.0.0.1:8000/v1/chat/completions`",
         )],
     );
 }
@@ -690,17 +791,197 @@ fn slo_faults() {
     );
 }
 
+/// A contract for this protocol, with one request limit and one objective.
+fn measured_by(protocol: &str, request: &str, objective: &str) -> String {
+    let text = changed(BASE, "protocol: openai-chat", &format!("protocol: {protocol}"));
+    // What a protocol asks of inline cases is told elsewhere.
+    let text = changed(&text, "[{ id: a, prompt: hi, max_tokens: 4 }]", "cases.json");
+    let text = changed(&text, "{ ttft: 3s, e2e: 30s }", &format!("{{ {request} }}"));
+    changed(&text, "{ metric: ttft, percentile: 99, at_most: 3s }", &format!("{{ {objective} }}"))
+}
+
 #[test]
-fn a_body_has_no_time_per_token() {
-    let text = changed(BASE, "protocol: openai-chat", "protocol: openai-chat-json");
-    let text = changed(&text, "{ ttft: 3s, e2e: 30s }", "{ ttft: 3s, tpot: 75ms, e2e: 30s }");
-    let text =
-        changed(&text, "metric: ttft, percentile: 99, at_most: 3s", "metric: tpot, percentile: 99, at_most: 75ms");
-    let message = "`tpot` needs a stream, and `openai-chat-json` reads one body; use a streamed protocol or `e2e`";
+fn every_metric_has_a_limit_in_its_unit() {
+    use RequestMetric::{E2e, FirstAnswer, FirstAudio, Itl, Rtf, Ttft, Underrun};
+    let request = "ttft: 3s, first_answer: 5s, itl: 500ms, rtf: 0.5, first_audio: 400ms, underrun: 0ms, e2e: 9s";
+    let text = measured_by("openai-realtime", request, "metric: rtf, percentile: 95, at_most: 0.35");
+    let slo = contract_slo(&text);
+    let ms = 1_000_000;
+    let expected = [
+        (Ttft, 3_000 * ms),
+        (FirstAnswer, 5_000 * ms),
+        (FirstAudio, 400 * ms),
+        (Itl, 500 * ms),
+        (E2e, 9_000 * ms),
+        (Rtf, 500_000),
+        (Underrun, 0),
+    ];
+    assert_eq!(slo.request.set().collect::<Vec<_>>(), expected);
+    assert_eq!((slo.request.get(Rtf), slo.request.get(RequestMetric::Tpot)), (Some(500_000), None));
+    let shown: Vec<String> = slo.request.set().map(|(metric, limit)| metric.show_limit(limit)).collect();
+    assert_eq!(shown, ["3s", "5s", "400ms", "500ms", "9s", "0.5", "0s"]);
+    assert_eq!((slo.objectives[0].id().as_str(), slo.objectives[0].limit()), ("rtf_p95", Some((Rtf, 350_000))));
+    let whole = measured_by("openai-speech", "rtf: 2", "metric: underrun, percentile: 95, at_most: 0s");
+    let slo = contract_slo(&whole);
+    assert_eq!((slo.request.get(Rtf), slo.objectives[0].limit()), (Some(2_000_000), Some((Underrun, 0))));
+}
+
+/// What must hold, by a contract whose protocol may have other faults.
+fn contract_slo(text: &str) -> Slo {
+    read(text).slo
+}
+
+#[test]
+fn the_drain_follows_the_limits_on_how_long_a_request_may_take() {
+    let drain = |request: &str, objective: &str| {
+        let text = measured_by("openai-realtime", request, objective);
+        match read(&changed(&text, ", drain: 30s", "")).traffic {
+            Traffic::Open { counts, .. } => counts.drain,
+            Traffic::Closed { .. } => panic!("an open loop"),
+        }
+    };
+    // At 4/s; a pause, a silence and a factor keep no request open for longer, and the timeout is 120 s.
     assert_eq!(
-        told(&text),
-        [format!("14:24: /slo/request/tpot: {message}"), format!("16:9: /slo/objectives/0/metric: {message}")]
+        drain("first_answer: 6s, itl: 50s, underrun: 60s", "metric: first_audio, percentile: 99, at_most: 7s"),
+        28
     );
+    assert_eq!(drain("itl: 50s, rtf: 0.5", "metric: underrun, percentile: 99, at_most: 70s"), 480);
+    // Neither has to end before the timeout.
+    assert_eq!(drain("itl: 3m, underrun: 4m", "metric: e2e, percentile: 99, at_most: 9s"), 36);
+}
+
+#[test]
+fn a_number_where_a_duration_belongs_and_the_other_way_round() {
+    let plain = "is a plain number, processing time / duration of the sound; write it without unit and quotes, as in `at_most: 0.5`";
+    let duration = "is not a duration; write a number and one of ns, us, ms, s, m, h, as in `75ms` or `3s`";
+    let objective = |objective: &str| told(&measured_by("openai-realtime", "ttft: 3s", objective));
+    for (written, expected) in [
+        ("metric: rtf, percentile: 95, at_most: 500ms", format!("16:47: /slo/objectives/0/at_most: `rtf` {plain}")),
+        ("metric: rtf, percentile: 95, at_most: \"0.5\"", format!("16:47: /slo/objectives/0/at_most: `rtf` {plain}")),
+        ("metric: rtf, percentile: 95, at_most: fast", format!("16:47: /slo/objectives/0/at_most: `rtf` {plain}")),
+        (
+            "metric: ttft, percentile: 95, at_most: 3",
+            format!("16:48: /slo/objectives/0/at_most: `3` {duration}; did you mean `3ms` or `3s`?"),
+        ),
+        (
+            "metric: ttft, percentile: 95, at_most: 0.5",
+            format!("16:48: /slo/objectives/0/at_most: `0.5` {duration}; did you mean `0.5ms` or `0.5s`?"),
+        ),
+        (
+            "metric: ttft, percentile: 95, at_most: \"3\"",
+            format!("16:48: /slo/objectives/0/at_most: `3` {duration}; did you mean `3ms` or `3s`?"),
+        ),
+        ("metric: ttft, percentile: 95, at_most: -3", format!("16:48: /slo/objectives/0/at_most: `-3` {duration}")),
+        ("metric: ttft, percentile: 95, at_most: [3s]", format!("16:39: /slo/objectives/0/at_most: a list {duration}")),
+        (
+            "metric: underrun, percentile: 95, at_most: 0",
+            format!("16:52: /slo/objectives/0/at_most: `0` {duration}"),
+        ),
+        (
+            "metric: rtf, percentile: 95, at_most: 0",
+            "16:47: /slo/objectives/0/at_most: zero can never be met; write a number above zero".to_owned(),
+        ),
+        (
+            "metric: rtf, percentile: 95, at_most: 0.1234567",
+            "16:47: /slo/objectives/0/at_most: `0.1234567` is not a ratio; write a plain number with at most six decimals, as in `0.5`".to_owned(),
+        ),
+        (
+            "metric: rtf, percentile: 95",
+            "16:7: /slo/objectives/0: the limit of `rtf` is missing; write it, as in `at_most: 0.5`".to_owned(),
+        ),
+        (
+            "metric: rtf, percentile: 95, at_most: 0.5, at_least: 9%",
+            "16:52: /slo/objectives/0/at_least: `rtf` is a ratio and has no floor; write `percentile` and `at_most`".to_owned(),
+        ),
+    ] {
+        assert_eq!(objective(written), [expected], "{written}");
+    }
+    let request =
+        |request: &str| told(&measured_by("openai-realtime", request, "metric: e2e, percentile: 95, at_most: 3s"));
+    for (written, expected) in [
+        ("rtf: 500ms", "14:19: /slo/request/rtf: expected a number, found the text `500ms`; write a plain number, as in `0.5`".to_owned()),
+        ("rtf: \"0.5\"", "14:19: /slo/request/rtf: expected a number, found the text `0.5`; write it without quotes".to_owned()),
+        ("rtf: 0", "14:19: /slo/request/rtf: `0` is too small; write more than 0".to_owned()),
+        (
+            "rtf: 0.0000001",
+            "14:19: /slo/request/rtf: `0.0000001` is not a ratio; write a plain number with at most six decimals, as in `0.5`".to_owned(),
+        ),
+        ("itl: 0.5", format!("14:19: /slo/request/itl: `0.5` {duration}; did you mean `0.5ms` or `0.5s`?")),
+        ("itl: 0s", "14:19: /slo/request/itl: zero can never be met; write a duration above zero".to_owned()),
+        (
+            "first_answer: 3m",
+            "14:28: /slo/request/first_answer: longer than the `timeout` of 2m, which ends a request before; lower the limit or raise `endpoint.timeout`".to_owned(),
+        ),
+        ("fist_answer: 3s", "14:14: /slo/request/fist_answer: unknown key `fist_answer`; did you mean `first_answer`?".to_owned()),
+    ] {
+        assert_eq!(request(written), [expected], "{written}");
+    }
+}
+
+#[test]
+fn a_protocol_cannot_show_every_metric_and_says_what_to_use_instead() {
+    let stream = "needs a stream, and `openai-chat-json` reads one body; use a streamed protocol or `e2e`";
+    let text = "needs a reply with sound, and";
+    for (protocol, metric, limit, refusal) in [
+        ("openai-chat-json", "tpot", "75ms", stream.to_owned()),
+        ("openai-chat-json", "itl", "75ms", stream.to_owned()),
+        ("openai-chat-json", "underrun", "0s", format!("{text} `openai-chat-json` replies with text; use `e2e`")),
+        ("openai-speech", "tpot", "75ms", "needs tokens, and `openai-speech` replies with sound; use `rtf`".to_owned()),
+        (
+            "openai-speech",
+            "itl",
+            "75ms",
+            "needs a stream of messages, and `openai-speech` replies with plain sound; use `underrun`".to_owned(),
+        ),
+        (
+            "openai-transcription",
+            "itl",
+            "75ms",
+            "needs a stream of tokens, and `openai-transcription` may reply with one body; use `rtf` or `e2e`"
+                .to_owned(),
+        ),
+        (
+            "openai-transcription",
+            "tpot",
+            "75ms",
+            "needs a stream of tokens, and `openai-transcription` may reply with one body; use `rtf` or `e2e`"
+                .to_owned(),
+        ),
+        (
+            "openai-transcription",
+            "first_audio",
+            "1s",
+            format!("{text} `openai-transcription` replies with text; use `ttft`"),
+        ),
+        (
+            "openai-transcription",
+            "underrun",
+            "1s",
+            format!("{text} `openai-transcription` replies with text; use `rtf`"),
+        ),
+        ("openai-chat", "rtf", "0.5", "needs sound, and `openai-chat` carries text alone; use `e2e`".to_owned()),
+        ("openai-chat", "first_audio", "1s", format!("{text} `openai-chat` replies with text; use `ttft`")),
+        ("openai-chat", "underrun", "0s", format!("{text} `openai-chat` replies with text; use `itl`")),
+    ] {
+        let objective = format!("metric: {metric}, percentile: 99, at_most: {limit}");
+        let found = told(&measured_by(protocol, &format!("{metric}: {limit}"), &objective));
+        let expected = [
+            format!("14:14: /slo/request/{metric}: `{metric}` {refusal}"),
+            format!("16:9: /slo/objectives/0/metric: `{metric}` {refusal}"),
+        ];
+        assert_eq!(found, expected, "{protocol} {metric}");
+    }
+    for (protocol, metric, limit) in [
+        ("openai-realtime", "tpot", "75ms"),
+        ("openai-realtime", "itl", "75ms"),
+        ("openai-speech", "first_answer", "1s"),
+        ("openai-transcription", "rtf", "0.5"),
+        ("openai-chat-json", "first_answer", "1s"),
+        ("ollama", "itl", "75ms"),
+    ] {
+        let objective = format!("metric: {metric}, percentile: 99, at_most: {limit}");
+        assert_eq!(contract_slo(&measured_by(protocol, &format!("{metric}: {limit}"), &objective)).objectives.len(), 2);
+    }
 }
 
 #[test]
@@ -780,9 +1061,16 @@ fn the_quickstart_is_a_contract() {
     let contract = read(&text);
     let cases = std::fs::read_to_string(folder.join("cases.json")).expect("the cases");
     let cases = crate::workload::parse_cases(&cases).expect("cases");
-    let template = contract.workload.template(contract.endpoint.protocol, contract.endpoint.url.path(), &cases);
-    crate::workload::Workload::build(&cases, &template, &contract.endpoint.model, 1)
-        .expect("every case fills the payload");
+    let template = contract.workload.template(&cases, |has| contract.endpoint.default_payload(has));
+    crate::workload::Workload::build(
+        &cases,
+        &template,
+        &contract.endpoint.model,
+        1,
+        contract.endpoint.shape(),
+        &std::collections::BTreeMap::new(),
+    )
+    .expect("every case fills the payload");
     let Traffic::Open { loads, counts, .. } = contract.traffic else { panic!("an open loop") };
     let seconds: f64 = loads.iter().map(|load| counts.total() as f64 / load.per_second()).sum();
     assert!(seconds < 80.0, "a newcomer waits {seconds} s");

@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::Clock;
 use super::target::{Address, Target};
-use crate::observe::Outcome;
+use crate::observe::{Outcome, RequestTrace};
 
 /// Why there is no connection, as an outcome.
 #[derive(Debug)]
@@ -27,6 +27,11 @@ impl ConnectFailure {
         Self { outcome, error: format!("{what}: {error}") }
     }
 
+    /// What is recorded of the request that had no connection.
+    pub(super) fn trace(self, at_ns: u64) -> RequestTrace {
+        RequestTrace::without_reply(self.outcome, self.error, at_ns)
+    }
+
     /// A failure of our own machine (no socket, no port, no memory) is `unsent`; the network's and the server's are theirs.
     fn from_io(what: &str, error: &io::Error) -> Self {
         use nix::errno::Errno;
@@ -36,16 +41,21 @@ impl ConnectFailure {
     }
 }
 
-/// When bytes last moved, in clock nanoseconds; 0 is never.
+/// When bytes last moved, in clock nanoseconds; 0 is never. And how many were written.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     written: AtomicU64,
     read: AtomicU64,
+    written_bytes: AtomicU64,
 }
 
 impl Stamps {
     pub(super) fn last_written(&self) -> Option<u64> {
         Some(self.written.load(Ordering::Relaxed)).filter(|at| *at > 0)
+    }
+
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn last_read(&self) -> Option<u64> {
@@ -113,12 +123,12 @@ impl Wire {
 pub(super) async fn connect(target: &Target, clock: Clock, open: &Arc<OpenCount>) -> Result<Wire, ConnectFailure> {
     let entry = OpenEntry::new(open);
     let mut tcp = connect_tcp(target.proxy.as_ref().unwrap_or(&target.endpoint)).await?;
+    if target.proxy.is_some() && (target.tls.is_some() || target.socket) {
+        tunnel(&mut tcp, &target.endpoint).await?;
+    }
     let stream = match &target.tls {
         None => Stream::Plain(tcp),
         Some(tls) => {
-            if target.proxy.is_some() {
-                tunnel(&mut tcp, &target.endpoint).await?;
-            }
             let handshake = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), tcp).await;
             Stream::Tls(Box::new(
                 handshake.map_err(|error| ConnectFailure::new(Outcome::TlsError, "no TLS session", error))?,
@@ -230,8 +240,9 @@ impl AsyncWrite for Wire {
 
 impl Wire {
     fn stamp_write(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(written)) if *written > 0) {
+        if let Poll::Ready(Ok(written @ 1..)) = polled {
             self.stamps.written.store(self.clock.now_ns(), Ordering::Relaxed);
+            self.stamps.written_bytes.fetch_add(*written as u64, Ordering::Relaxed);
         }
     }
 }

@@ -4,35 +4,54 @@ use std::error::Error as _;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
-use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::ConnectFailure;
 use super::pool::{Connection, Http1, Http2};
+use super::watch::Watch;
 use super::{Clock, Pool, Target};
-use crate::observe::{Outcome, ReplyEnd, ReplyHead, ReplyReader, RequestTrace};
+use crate::observe::{Outcome, Protocol, ReplyEnd, ReplyHead, ReplyReader, RequestTrace};
 use crate::record::RequestRecord;
 use crate::schedule::Segment;
-
-/// How long a reply that is decided may still take to end, so that its connection can be used again.
-const AFTER_DECISION: Duration = Duration::from_millis(250);
+use crate::workload::{Content, RenderedCase};
 
 /// What is to be sent, and from when its time counts.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The body.
-    pub body: Bytes,
+    /// What goes over the wire.
+    pub content: Content,
+    /// How long the sound in it lasts, where that is known.
+    pub audio_ns: Option<u64>,
     /// Sent as `x-request-id`, so that server logs and records can be joined.
     pub request_id: String,
     /// The instant it was due, on the run's clock.
     pub scheduled_ns: u64,
     /// Whether to keep the reply's texts.
     pub keep_texts: bool,
+}
+
+impl Order {
+    /// The order to send a case, due at `scheduled_ns` on the run's clock.
+    pub fn of(case: &RenderedCase, request_id: String, scheduled_ns: u64, keep_texts: bool) -> Self {
+        Self { content: case.content.clone(), audio_ns: case.audio_ns, request_id, scheduled_ns, keep_texts }
+    }
+
+    /// When the speech in it ends by the schedule, on the run's clock; `None` where nothing is spoken.
+    pub(super) fn speech_end_ns(&self) -> Option<u64> {
+        match &self.content {
+            Content::Turn(turn) => turn.speech_ns().map(|speech_ns| self.scheduled_ns.saturating_add(speech_ns)),
+            Content::Json(_) | Content::Form(_) => None,
+        }
+    }
+
+    /// Its id as a header.
+    pub(super) fn id_header(&self) -> HeaderValue {
+        HeaderValue::from_str(&self.request_id).unwrap_or_else(|_| HeaderValue::from_static("goodput"))
+    }
 }
 
 /// What became of it. Times are on the run's clock.
@@ -42,11 +61,18 @@ pub struct Exchange {
     pub trace: RequestTrace,
     /// When the request's last byte was written.
     pub sent_ns: Option<u64>,
-    /// How long connecting took; 0 on a connection that was open.
-    pub connect_ns: u64,
+    /// How late the generator handed it to the network, once there was a connection; `None` where it never did.
+    pub dispatch_lag_ns: Option<u64>,
+    /// When the speech in it ended by the schedule.
+    pub speech_end_ns: Option<u64>,
 }
 
 impl Exchange {
+    /// A request that never went out.
+    pub(super) fn unsent(trace: RequestTrace) -> Self {
+        Self { trace, sent_ns: None, dispatch_lag_ns: None, speech_end_ns: None }
+    }
+
     /// The published form, with times since the trial's start. `good` and `missed` are left to the grading.
     pub fn into_record(
         self,
@@ -67,9 +93,11 @@ impl Exchange {
             segment,
             case: case.to_owned(),
             scheduled_ns,
+            speech_end_ns: self.speech_end_ns.map(since),
             sent_ns: self.sent_ns.map(since),
             first_output_ns: trace.first_output_ns.map(since),
             first_answer_ns: trace.first_answer_ns.map(since),
+            first_audio_ns: trace.first_audio_ns.map(since),
             last_output_ns: trace.last_output_ns.map(since),
             finished_ns: Some(since(trace.finished_ns)),
             outcome: trace.outcome,
@@ -78,6 +106,8 @@ impl Exchange {
             first_output_kind: trace.first_output_kind,
             output_chunks: replied.then_some(trace.output_chunks),
             chunk_gaps_ns: replied.then_some(trace.chunk_gaps_ns),
+            audio_ns: trace.audio_ns,
+            underrun_ns: trace.underrun_ns,
             input_tokens: trace.input_tokens,
             output_tokens: trace.output_tokens,
             reasoning_tokens: trace.reasoning_tokens,
@@ -91,31 +121,6 @@ impl Exchange {
     }
 }
 
-/// Why we stop waiting.
-enum Interruption {
-    Total,
-    Idle,
-    Cancelled,
-}
-
-impl Interruption {
-    fn end(&self) -> ReplyEnd {
-        match self {
-            Self::Total => ReplyEnd::TimedOut("total"),
-            Self::Idle => ReplyEnd::TimedOut("idle"),
-            Self::Cancelled => ReplyEnd::Cancelled,
-        }
-    }
-
-    /// The same for a reply that may have been decided: then its outcome stands, and only its transport did not end.
-    fn end_of(&self, decided_ns: Option<u64>) -> ReplyEnd {
-        match decided_ns {
-            Some(_) => ReplyEnd::Broken("the reply did not end after its end signal".to_owned()),
-            None => self.end(),
-        }
-    }
-}
-
 /// Sends one request and reads its reply. It never fails: whatever happens is an outcome.
 pub async fn exchange(
     pool: &Pool,
@@ -124,134 +129,80 @@ pub async fn exchange(
     order: Order,
     cancel: &CancellationToken,
 ) -> Exchange {
-    let mut watch = Watch::new(target, clock, order.scheduled_ns);
-    let mut reader = ReplyReader::new(target.protocol, order.keep_texts);
-    let connect_from = clock.now_ns();
-    let connection = match pool.take() {
-        Some(connection) => Ok(connection),
-        None => match watch.guard(cancel, pin!(pool.open(target))).await {
-            Ok(opened) => opened,
-            Err(interruption) => {
-                return Exchange {
-                    trace: reader.finish(clock.now_ns(), interruption.end()),
-                    sent_ns: None,
-                    connect_ns: 0,
-                };
-            }
-        },
-    };
-    let connect_ns = clock.now_ns() - connect_from;
-    let connection = match connection {
-        Ok(connection) => connection,
-        Err(ConnectFailure { outcome, error }) => {
-            let error = target.secrets.mask(&error).into_owned();
-            return Exchange {
-                trace: RequestTrace::without_reply(outcome, error, clock.now_ns()),
-                sent_ns: None,
-                connect_ns,
-            };
-        }
-    };
-    let mut call = Call::new(connection, target, clock, order);
-    let dispatched_ns = clock.now_ns();
-    watch.message(dispatched_ns);
-    let answered = watch.guard(cancel, pin!(call.head())).await;
-    let trace = match answered {
-        Err(interruption) => reader.finish(clock.now_ns(), interruption.end()),
-        Ok(Err(error)) => headless(reader, &error, clock.now_ns()),
-        Ok(Ok(response)) => {
-            let (head, body) = response.into_parts();
-            reader.head(reply_head(head.status.as_u16(), &head.headers));
-            call.read(body, reader, &mut watch, cancel).await
-        }
+    let (speech_end_ns, audio_ns) = (order.speech_end_ns(), order.audio_ns);
+    let watch = Watch::new(target, clock, speech_end_ns.unwrap_or(order.scheduled_ns));
+    let reader = ReplyReader::new(target.protocol, order.keep_texts).with_audio(target.output_audio);
+    let asking = Asking { pool, target, clock, watch, reader, cancel };
+    let exchange = match &order.content {
+        Content::Turn(turn) => asking.converse(turn, &order).await,
+        Content::Json(body) => asking.post(body.clone(), None, &order).await,
+        Content::Form(form) => asking.post(form.body.clone(), Some(&form.content_type), &order).await,
     };
     let mask = |text: String| target.secrets.mask(&text).into_owned();
+    let trace = exchange.trace;
     // Whatever the server can word is masked here, once; the texts of the reply where they are kept.
     let trace = RequestTrace {
         error: trace.error.map(mask),
         finish_reason: trace.finish_reason.map(mask),
         finish_reason_raw: trace.finish_reason_raw.map(mask),
+        audio_ns: if target.protocol == Protocol::OpenaiTranscription { audio_ns } else { trace.audio_ns },
         ..trace
     };
-    let sent_ns = call.sent_ns(dispatched_ns);
-    if let Some(connection) = call.reusable() {
-        pool.give_back(connection);
-    }
-    Exchange { trace, sent_ns, connect_ns }
+    Exchange { trace, speech_end_ns, ..exchange }
 }
 
-/// The limits of one request: its whole life from the scheduled arrival, and the silence between messages.
-struct Watch {
-    clock: Clock,
-    total_ns: u64,
-    idle_ns: u64,
-    last_message_ns: u64,
-    alarm: Pin<Box<Sleep>>,
+/// One request under way.
+pub(super) struct Asking<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) target: &'a Target,
+    pub(super) clock: Clock,
+    pub(super) watch: Watch,
+    pub(super) reader: ReplyReader,
+    pub(super) cancel: &'a CancellationToken,
 }
 
-impl Watch {
-    fn new(target: &Target, clock: Clock, scheduled_ns: u64) -> Self {
-        let total_ns = scheduled_ns.saturating_add(target.timeout.as_nanos() as u64);
-        // A reply that is no stream is one message: until it is there, only the total limit applies.
-        let idle_ns = if target.protocol.streams() { target.idle_timeout.as_nanos() as u64 } else { u64::MAX };
-        let last_message_ns = clock.now_ns();
-        let first = total_ns.min(last_message_ns.saturating_add(idle_ns));
-        let alarm = Box::pin(sleep_until(Instant::from_std(clock.instant(first))));
-        Self { clock, total_ns, idle_ns, last_message_ns, alarm }
-    }
-
-    fn message(&mut self, at_ns: u64) {
-        self.last_message_ns = at_ns;
-    }
-
-    /// The reply is decided: from here only a short time more.
-    fn decided(&mut self) {
-        let end = self.clock.now_ns() + AFTER_DECISION.as_nanos() as u64;
-        self.total_ns = self.total_ns.min(end);
-        self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns)));
-    }
-
-    /// The limit that has passed at an instant. A server that never pauses leaves no other moment to look.
-    fn passed(&self, at_ns: u64) -> Option<Interruption> {
-        if at_ns >= self.total_ns {
-            Some(Interruption::Total)
-        } else if at_ns >= self.last_message_ns.saturating_add(self.idle_ns) {
-            Some(Interruption::Idle)
-        } else {
-            None
+impl Asking<'_> {
+    async fn post(mut self, body: Bytes, content_type: Option<&str>, order: &Order) -> Exchange {
+        let Self { pool, target, clock, cancel, .. } = self;
+        let connect_from = clock.now_ns();
+        let connection = match pool.take() {
+            Some(connection) => Ok(connection),
+            None => match self.watch.guard(cancel, pin!(pool.open(target))).await {
+                Ok(opened) => opened,
+                Err(interruption) => {
+                    return Exchange::unsent(self.reader.finish(clock.now_ns(), interruption.end()));
+                }
+            },
+        };
+        let connect_ns = clock.now_ns() - connect_from;
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(failure) => return Exchange::unsent(failure.trace(clock.now_ns())),
+        };
+        let request = target.request(body, content_type, &order.id_header());
+        let mut call = Call::new(connection, target, clock, request);
+        let dispatched_ns = clock.now_ns();
+        self.watch.message(dispatched_ns);
+        let answered = self.watch.guard(cancel, pin!(call.head())).await;
+        let trace = match answered {
+            Err(interruption) => self.reader.finish(clock.now_ns(), interruption.end()),
+            Ok(Err(error)) => headless(self.reader, &error, clock.now_ns()),
+            Ok(Ok(response)) => {
+                let (head, body) = response.into_parts();
+                self.reader.head(reply_head(head.status.as_u16(), &head.headers));
+                call.read(body, self.reader, &mut self.watch, cancel).await
+            }
+        };
+        let sent_ns = call.sent_ns(dispatched_ns);
+        let early = trace.first_output_ns.zip(sent_ns).is_some_and(|(output, sent)| output < sent);
+        let unasked = trace.outcome == Outcome::Ok && (early || !call.is_sent());
+        let trace = if unasked { answer_to_nothing(trace) } else { trace };
+        if let Some(connection) = call.reusable() {
+            pool.give_back(connection);
         }
-    }
-
-    /// Looks whether a limit has passed. The alarm is set once and moved on only when it rings, so that a message costs
-    /// no timer.
-    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
-        while self.alarm.as_mut().poll(cx).is_ready() {
-            if let Some(interruption) = self.passed(self.clock.now_ns()) {
-                return Poll::Ready(interruption);
-            }
-            let idle_end = self.last_message_ns.saturating_add(self.idle_ns);
-            self.alarm.as_mut().reset(Instant::from_std(self.clock.instant(self.total_ns.min(idle_end))));
-        }
-        Poll::Pending
-    }
-
-    /// Waits for `work`, a limit or the cancellation, whichever comes first; what is ready already wins.
-    async fn guard<F: Future>(
-        &mut self,
-        cancel: &CancellationToken,
-        mut work: Pin<&mut F>,
-    ) -> Result<F::Output, Interruption> {
-        let mut cancelled = pin!(cancel.cancelled());
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(output) = work.as_mut().poll(cx) {
-                return Poll::Ready(Ok(output));
-            }
-            if cancelled.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(Interruption::Cancelled));
-            }
-            self.poll_limit(cx).map(Err)
-        })
-        .await
+        // The network's time to connect and to take the request is not the generator's.
+        let dispatch_lag_ns = dispatched_ns.saturating_sub(order.scheduled_ns).saturating_sub(connect_ns);
+        Exchange { trace, sent_ns, dispatch_lag_ns: Some(dispatch_lag_ns), speech_end_ns: None }
     }
 }
 
@@ -264,23 +215,25 @@ struct Call {
     connection: Option<Http1>,
     /// The stream's place on its HTTP/2 connection, held until the reply is over.
     _place: Option<Http2>,
+    /// Bytes that the connection will have written at the least once the request is on the wire.
+    sent_at_bytes: u64,
     read_to_end: bool,
 }
 
 impl Call {
-    fn new(connection: Connection, target: &Target, clock: Clock, order: Order) -> Self {
-        let request_id =
-            HeaderValue::from_str(&order.request_id).unwrap_or_else(|_| HeaderValue::from_static("goodput"));
+    fn new(connection: Connection, target: &Target, clock: Clock, request: Request<Full<Bytes>>) -> Self {
         match connection {
             Connection::Http1(mut connection) => {
-                let request = target.request(order.body, &request_id, target.through_plain_proxy());
+                // And some for the head, whose length only the engine knows.
+                let body_bytes = request.body().size_hint().exact().unwrap_or(0);
+                let sent_at_bytes = connection.stamps.written_bytes() + body_bytes + 1;
+                let request = target.for_http1(request);
                 let answer = Box::pin(connection.sender.send_request(request));
-                Self { clock, answer, connection: Some(connection), _place: None, read_to_end: false }
+                Self { clock, answer, connection: Some(connection), _place: None, sent_at_bytes, read_to_end: false }
             }
             Connection::Http2(mut place) => {
-                let request = Target::without_host(target.request(order.body, &request_id, true));
-                let answer = Box::pin(place.sender.send_request(request));
-                Self { clock, answer, connection: None, _place: Some(place), read_to_end: false }
+                let answer = Box::pin(place.sender.send_request(target.for_http2(request)));
+                Self { clock, answer, connection: None, _place: Some(place), sent_at_bytes: 0, read_to_end: false }
             }
         }
     }
@@ -337,6 +290,9 @@ impl Call {
     ) -> RequestTrace {
         let mut decided_ns = None;
         watch.message(self.received_ns());
+        if reader.is_stream() {
+            watch.streams();
+        }
         let end = loop {
             let received = watch.guard(cancel, pin!(self.frame(&mut body))).await;
             match received {
@@ -345,6 +301,9 @@ impl Call {
                     let progress = reader.bytes(at_ns, &data);
                     if progress.messages > 0 {
                         watch.message(at_ns);
+                        if reader.is_stream() {
+                            watch.streams();
+                        }
                     }
                     if progress.decided && decided_ns.is_none() {
                         decided_ns = Some(at_ns);
@@ -363,7 +322,7 @@ impl Call {
             }
         };
         let ended_ns = match &end {
-            ReplyEnd::Complete | ReplyEnd::Broken(_) => self.received_ns(),
+            ReplyEnd::Complete | ReplyEnd::Broken(_) | ReplyEnd::Closed(..) => self.received_ns(),
             ReplyEnd::TimedOut(_) | ReplyEnd::Cancelled => self.clock.now_ns(),
         };
         reader.finish(decided_ns.unwrap_or(ended_ns), end)
@@ -378,10 +337,21 @@ impl Call {
         }
     }
 
+    /// Whether the request is on the wire, body and all; on HTTP/2 nobody says.
+    fn is_sent(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.stamps.written_bytes() >= self.sent_at_bytes)
+    }
+
     fn reusable(self) -> Option<Http1> {
         drop(self.answer);
         self.connection.filter(|_| self.read_to_end)
     }
+}
+
+/// A reply that was over before the request was sent: whatever it says, it does not answer the request.
+fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
+    let error = "the reply came before the request was sent, so it cannot answer it".to_owned();
+    RequestTrace { outcome: Outcome::ProtocolError, error: Some(error), truncated: None, answerless: None, ..trace }
 }
 
 /// A request whose reply has no head: the connection ended before, or what came is no HTTP.
@@ -405,7 +375,7 @@ fn whole_message(error: &hyper::Error) -> String {
     message
 }
 
-fn reply_head(status: u16, headers: &HeaderMap) -> ReplyHead {
+pub(super) fn reply_head(status: u16, headers: &HeaderMap) -> ReplyHead {
     let text = |name: header::HeaderName| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
     ReplyHead {
         status,

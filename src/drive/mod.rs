@@ -14,6 +14,8 @@ mod pool;
 mod secrets;
 mod target;
 mod trial;
+mod turn;
+mod watch;
 
 pub use clock::Clock;
 pub use exchange::{Exchange, Order, exchange};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT,
+};
 use http::{Method, Request, Uri};
 use http_body_util::Full;
 use rustls::pki_types::ServerName;
@@ -13,9 +16,14 @@ use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 use super::Secrets;
+use crate::audio::PcmFormat;
 use crate::contract::{Endpoint, HeaderSource, HttpVersion};
 use crate::endpoint::{ClientError, trusted_roots};
 use crate::observe::Protocol;
+use crate::workload::Content;
+
+/// Joins server logs and records.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// An endpoint that cannot be asked at all.
 #[derive(Debug, thiserror::Error)]
@@ -107,10 +115,14 @@ pub struct Target {
     pub(super) endpoint: Address,
     pub(super) proxy: Option<Address>,
     pub(super) tls: Option<Tls>,
+    /// Whether everything goes through a WebSocket, for which a proxy opens a tunnel.
+    pub(super) socket: bool,
     pub(super) http: HttpVersion,
     pub(super) protocol: Protocol,
     pub(super) timeout: Duration,
     pub(super) idle_timeout: Duration,
+    /// The format of sound that comes back without a container.
+    pub(super) output_audio: Option<PcmFormat>,
     pub(super) secrets: Secrets,
     uri: Uri,
     absolute_uri: Uri,
@@ -125,21 +137,26 @@ impl Target {
     pub fn new(endpoint: &Endpoint) -> Result<Self, TargetError> {
         let url = &endpoint.url;
         let address = Address::of(url)?;
-        let tls = (url.scheme() == "https").then(|| tls_towards(url, endpoint)).transpose()?;
+        let socket = endpoint.protocol == Protocol::OpenaiRealtime;
+        let tls = matches!(url.scheme(), "https" | "wss").then(|| tls_towards(url, endpoint)).transpose()?;
         let fault =
             |error: http::uri::InvalidUri| TargetError::Url { url: url.to_string(), problem: error.to_string() };
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
         let absolute = url[url::Position::BeforeScheme..url::Position::AfterQuery].to_owned();
+        // A WebSocket has schemes of its own, which begin as HTTP does.
+        let absolute = if socket { absolute.replacen("http", "ws", 1) } else { absolute };
         let mut secrets = Secrets::default();
         let headers = headers(endpoint, &mut secrets)?;
         Ok(Self {
             proxy: endpoint.proxy.as_ref().map(Address::of).transpose()?,
             endpoint: address,
             tls,
+            socket,
             http: endpoint.http,
             protocol: endpoint.protocol,
             timeout: endpoint.timeout,
             idle_timeout: endpoint.idle_timeout,
+            output_audio: endpoint.output_audio,
             secrets,
             uri: path.parse().map_err(fault)?,
             absolute_uri: absolute.parse().map_err(fault)?,
@@ -171,11 +188,19 @@ impl Target {
         }
     }
 
-    /// The request's headers with secrets masked, for people.
-    pub fn shown_headers(&self) -> Vec<(String, String)> {
+    /// The headers of a request with this content, secrets masked, for people.
+    pub fn shown_headers(&self, content: &Content) -> Vec<(String, String)> {
+        let id = HeaderValue::from_static("");
+        let mut headers = match content {
+            Content::Turn(_) => self.upgrade("", &id).into_parts().0.headers,
+            Content::Json(_) => self.headers.clone(),
+            Content::Form(form) => self.request(Bytes::new(), Some(&form.content_type), &id).into_parts().0.headers,
+        };
+        // Another one with every request.
+        headers.remove(REQUEST_ID);
+        headers.remove(SEC_WEBSOCKET_KEY);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let mut shown: Vec<(String, String)> = self
-            .headers
+        let mut shown: Vec<(String, String)> = headers
             .iter()
             .map(|(name, value)| (name.to_string(), self.secrets.mask(&text(value)).into_owned()))
             .collect();
@@ -183,25 +208,54 @@ impl Target {
         shown
     }
 
-    /// One request. Towards an HTTP proxy and in HTTP/2 the target is the absolute URL, else the path.
-    pub(super) fn request(&self, body: Bytes, request_id: &HeaderValue, absolute: bool) -> Request<Full<Bytes>> {
+    /// One request; a form has a content type of its own.
+    pub(super) fn request(
+        &self,
+        body: Bytes,
+        content_type: Option<&str>,
+        request_id: &HeaderValue,
+    ) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = if absolute { self.absolute_uri.clone() } else { self.uri.clone() };
         *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(HeaderName::from_static("x-request-id"), request_id.clone());
+        request.headers_mut().insert(REQUEST_ID, request_id.clone());
+        if let Some(value) = content_type.and_then(|text| HeaderValue::from_str(text).ok()) {
+            request.headers_mut().insert(CONTENT_TYPE, value);
+        }
         request
     }
 
-    /// The `Host` header belongs to HTTP/1.1 alone.
-    pub(super) fn without_host(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    /// Names the path, or the whole URL where a plain HTTP proxy takes the request.
+    pub(super) fn for_http1(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+        let through_plain_proxy = self.proxy.is_some() && self.tls.is_none();
+        *request.uri_mut() = if through_plain_proxy { self.absolute_uri.clone() } else { self.uri.clone() };
+        request
+    }
+
+    /// Names the whole URL; the `Host` header belongs to HTTP/1.1 alone.
+    pub(super) fn for_http2(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+        *request.uri_mut() = self.absolute_uri.clone();
         request.headers_mut().remove(HOST);
         request
     }
 
-    /// Whether a plain HTTP proxy takes the request, which then names the whole URL.
-    pub(super) fn through_plain_proxy(&self) -> bool {
-        self.proxy.is_some() && self.tls.is_none()
+    /// The request that opens a WebSocket (RFC 6455, section 4.1).
+    pub(super) fn upgrade(&self, key: &str, request_id: &HeaderValue) -> Request<()> {
+        let mut request = Request::new(());
+        *request.uri_mut() = self.absolute_uri.clone();
+        let headers = request.headers_mut();
+        headers.clone_from(&self.headers);
+        for name in [CONTENT_TYPE, ACCEPT, ACCEPT_ENCODING] {
+            headers.remove(name);
+        }
+        headers.insert(REQUEST_ID, request_id.clone());
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        if let Ok(key) = HeaderValue::from_str(key) {
+            headers.insert(SEC_WEBSOCKET_KEY, key);
+        }
+        request
     }
 }
 
@@ -255,6 +309,7 @@ fn tls_towards(url: &Url, endpoint: &Endpoint) -> Result<Tls, TargetError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = match endpoint.http {
+        HttpVersion::Auto if endpoint.protocol == Protocol::OpenaiRealtime => vec![b"http/1.1".to_vec()],
         HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         HttpVersion::Http1 => vec![b"http/1.1".to_vec()],
         HttpVersion::Http2 => vec![b"h2".to_vec()],

@@ -319,19 +319,18 @@ impl Scene {
     async fn request(&self, due: Due) -> Finished {
         let lane = &self.lane;
         let case = &lane.workload.cases()[due.case];
-        let order = Order {
-            body: case.body.clone(),
-            request_id: format!("{}-{}-{}", lane.run_id, self.trial, due.index),
-            scheduled_ns: self.start_ns + due.offset_ns,
-            keep_texts: lane.keep.get(due.case).is_some_and(|wanted| wanted.load(Ordering::Relaxed) > 0),
-        };
+        let order = Order::of(
+            case,
+            format!("{}-{}-{}", lane.run_id, self.trial, due.index),
+            self.start_ns + due.offset_ns,
+            lane.keep.get(due.case).is_some_and(|wanted| wanted.load(Ordering::Relaxed) > 0),
+        );
         let mut exchange = exchange(&lane.pool, &lane.target, lane.clock, order, &self.cancel).await;
         let texts = exchange.trace.texts.take().map(|texts| masked(lane.target.secrets(), texts));
-        let connect_ns = exchange.connect_ns;
+        let dispatch_lag_ns = exchange.dispatch_lag_ns;
         let mut record =
             exchange.into_record(self.start_ns, self.trial, due.index, due.segment, &case.id, due.offset_ns);
         grade(&lane.limits, &mut record);
-        let dispatch_lag_ns = record.sent_ns.map(|at| at.saturating_sub(due.offset_ns).saturating_sub(connect_ns));
         Finished { record, case: due.case, dispatch_lag_ns, texts }
     }
 }

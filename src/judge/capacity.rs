@@ -94,9 +94,9 @@ fn excess(objective: &Objective, found: &ObjectiveEvidence) -> f64 {
 
 /// The quantile over its limit, and the share of the budget that is used.
 fn closeness(objective: &Objective, found: &ObjectiveEvidence) -> f64 {
-    match (objective, found.quantile_ns) {
-        (Objective::Latency { at_most, .. }, Some(value)) => value as f64 / at_most.as_nanos().max(1) as f64,
-        (Objective::Latency { .. }, None) => f64::INFINITY,
-        _ => excess(objective, found),
+    match (objective.limit(), found.quantile) {
+        (Some((_, limit)), Some(value)) => value as f64 / limit.max(1) as f64,
+        (Some(_), None) => f64::INFINITY,
+        (None, _) => excess(objective, found),
     }
 }

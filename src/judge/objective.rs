@@ -2,11 +2,11 @@
 
 use super::absence::{Absence, absence};
 use super::{Check, Claim, Reason, Status, is_void, judged_trial, plain_check};
-use crate::contract::{Objective, Slo};
-use crate::observe::Outcome;
+use crate::contract::{Objective, RequestLimits, RequestMetric, Slo};
+use crate::observe::{Outcome, Warning};
 use crate::record::{ObjectiveEvidence, RunResult, TrialRecord};
-use crate::stats::{Counts, fails, n_pass, passes, quantile_ranks, share_estimate};
-use crate::units::{Load, Share, format_duration, format_nanos};
+use crate::stats::{Counts, MIN_DRIFT_ARRIVALS, fails, n_pass, passes, quantile_ranks, share_estimate};
+use crate::units::{Load, Share};
 
 /// The chance of a wrong PASS, or of any wrong FAIL, when the truth lies exactly on the limit.
 pub(super) const ALPHA: f64 = 0.05;
@@ -22,6 +22,7 @@ pub(super) fn checks(slo: &Slo, result: &RunResult) -> Vec<Check> {
         absent: absence(result),
         open_loop: matches!(slo.at, Load::RateMilli(_)),
         alpha_fail: ALPHA / statistical_objectives(slo).max(1) as f64,
+        limits: &slo.request,
     };
     slo.objectives.iter().map(|objective| context.check(objective)).collect()
 }
@@ -39,6 +40,7 @@ struct Context<'a> {
     absent: Option<Absence>,
     open_loop: bool,
     alpha_fail: f64,
+    limits: &'a RequestLimits,
 }
 
 /// What the evidence says.
@@ -61,7 +63,7 @@ impl Context<'_> {
         let blank = Check {
             claim: Some(Claim::ThisRun),
             method: Some(method.to_owned()),
-            limit: Some(limit_text(objective)),
+            limit: Some(objective.limit_text()),
             ..plain_check(&id, Status::Unknown, Reason::NotMeasured)
         };
         let measured =
@@ -98,7 +100,7 @@ impl Context<'_> {
             return Finding::unknown(Reason::GeneratorSaturated, trial.health.faults.join("; "));
         }
         if evidence.unmeasured > 0 {
-            return missing_values(trial, evidence);
+            return self.missing_values(objective, trial, evidence);
         }
         if evidence.n == 0 {
             return match &self.absent {
@@ -114,11 +116,38 @@ impl Context<'_> {
                 format!("requests pile up: {:.1}% of the arrivals stay in flight", drift.growth * 100.0),
             ),
             (Status::Pass, None) if self.open_loop && !matches!(objective, Objective::SuccessRate { .. }) => {
-                Finding::unknown(Reason::TooFewSamples, "the window is too short to see whether requests pile up")
+                let note = format!("{MIN_DRIFT_ARRIVALS} requests in the window would show whether they pile up");
+                Finding::unknown(Reason::TooFewSamples, note)
             }
             (Status::Pass, _) if !self.open_loop && !trial.complete => self.interrupted(evidence),
             (Status::Unknown, _) if !trial.complete => self.interrupted(evidence),
             _ => counted,
+        }
+    }
+
+    /// Why values are missing. A share over all limits names what is most likely: token counts where there are none, chunks
+    /// that came in one write where so many did, else the duration of sound.
+    fn missing_values(&self, objective: &Objective, trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Finding {
+        let asked = |needs: fn(RequestMetric) -> bool| match objective {
+            Objective::Percentile { metric, .. } => needs(*metric),
+            Objective::SuccessRate { .. } | Objective::Attainment { .. } => self.limits.set().any(|(m, _)| needs(m)),
+        };
+        let without = format!("{} of {} requests that ended ok", evidence.unmeasured, evidence.n);
+        let coalesced = trial.window.warnings.get(&Warning::Coalesced).copied().unwrap_or(0);
+        let needs_pace = asked(|metric| matches!(metric, RequestMetric::Tpot | RequestMetric::Itl));
+        if trial.window.output_tokens.is_none() && asked(RequestMetric::needs_usage) {
+            Finding::unknown(Reason::NoUsage, format!("{without} lack the token counts that a limit needs"))
+        } else if asked(RequestMetric::needs_audio_duration) && !(needs_pace && coalesced >= evidence.unmeasured) {
+            let next = "ask for wav, or declare the format in `endpoint.audio`";
+            Finding::unknown(
+                Reason::NoAudioDuration,
+                format!("{without} do not say how long their sound lasts; {next}"),
+            )
+        } else if needs_pace {
+            let note = format!("{without} came in one write, or in more chunks than are kept, and show no pace");
+            Finding::unknown(Reason::NotMeasured, note)
+        } else {
+            Finding::unknown(Reason::NotMeasured, format!("{without} lack the value"))
         }
     }
 
@@ -128,15 +157,6 @@ impl Context<'_> {
             Some(absent) => Finding::unknown(absent.reason, format!("{}; {open}", absent.note)),
             None => Finding::unknown(Reason::NotMeasured, format!("the window was not measured to its end; {open}")),
         }
-    }
-}
-
-fn missing_values(trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Finding {
-    let without = format!("{} of {} requests that ended ok", evidence.unmeasured, evidence.n);
-    if trial.window.output_tokens.is_none() {
-        Finding::unknown(Reason::NoUsage, format!("{without} lack the token counts that a limit needs"))
-    } else {
-        Finding::unknown(Reason::NotMeasured, format!("{without} came in one write and show no time per token"))
     }
 }
 
@@ -189,20 +209,13 @@ fn needed_text(violations: u64, budget: f64) -> String {
 fn violations_text(trial: &TrialRecord, violations: u64, n: u64, may: u64) -> String {
     let failed = failed(trial);
     let of_them = if failed > 0 { format!(" ({failed} did not end ok)") } else { String::new() };
-    format!("{violations} of {n} requests break the limit{of_them}, {may} may")
+    format!("{violations} of {n} requests break the limit{of_them}, at most {may} may")
 }
 
 /// Requests of the window that have an outcome and did not end `ok`.
 fn failed(trial: &TrialRecord) -> u64 {
     let ok = trial.window.outcomes.get(&Outcome::Ok).copied().unwrap_or(0);
     trial.window.decided.saturating_sub(ok)
-}
-
-fn limit_text(objective: &Objective) -> String {
-    match objective {
-        Objective::Latency { at_most, .. } => format!("≤ {}", format_duration(*at_most)),
-        Objective::SuccessRate { at_least } | Objective::Attainment { at_least } => format!("≥ {at_least}"),
-    }
 }
 
 /// The quantile or the share. A quantile among failures is infinite; what is undecided leaves a share open above and a
@@ -213,13 +226,13 @@ fn observed_text(objective: &Objective, trial: &TrialRecord, evidence: &Objectiv
     }
     let undecided = evidence.undecided;
     let open = format!("{undecided} undecided");
-    if !matches!(objective, Objective::Latency { .. }) {
+    let Objective::Percentile { metric, .. } = objective else {
         let kept = evidence.n.checked_sub(evidence.violations)?.checked_sub(undecided)?;
         let share = Share::of(kept, evidence.n)?;
         return Some(if undecided == 0 { share.to_string() } else { format!("at least {share} ({open})") });
-    }
-    let failures = format!("{} of {} failed", failed(trial), trial.window.scheduled);
-    Some(match (evidence.quantile_ns.map(format_nanos), undecided) {
+    };
+    let failures = failures_text(*metric, trial);
+    Some(match (evidence.quantile.map(|value| metric.show(value)), undecided) {
         (Some(value), 0) => value,
         (Some(value), _) => format!("at most {value} ({open})"),
         (None, 0) => format!("∞ ({failures})"),
@@ -227,13 +240,25 @@ fn observed_text(objective: &Objective, trial: &TrialRecord, evidence: &Objectiv
     })
 }
 
+/// The requests that count as infinite; replies without what a metric waits for are among them.
+fn failures_text(metric: RequestMetric, trial: &TrialRecord) -> String {
+    let failed = format!("{} of {} failed", failed(trial), trial.window.scheduled);
+    match metric {
+        RequestMetric::FirstAnswer if trial.window.answerless > 0 => {
+            format!("{failed}, {} without an answer", trial.window.answerless)
+        }
+        RequestMetric::FirstAudio => format!("{failed}, others without sound"),
+        _ => failed,
+    }
+}
+
 /// Lower and upper end, each at 95 %: order statistics around a quantile, Clopper–Pearson around a share.
 fn interval_text(objective: &Objective, trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Option<[String; 2]> {
     if evidence.n == 0 || evidence.unmeasured > 0 {
         return None;
     }
-    if let Objective::Latency { quantile, .. } = objective {
-        return latency_interval(*quantile, trial, evidence);
+    if let Objective::Percentile { metric, quantile, .. } = objective {
+        return quantile_interval(*metric, *quantile, trial, evidence);
     }
     let high = evidence.violations.saturating_add(evidence.undecided);
     let lowest = 1.0 - share_estimate(Counts::exact(evidence.n, high), ALPHA)?.upper;
@@ -244,12 +269,17 @@ fn interval_text(objective: &Objective, trial: &TrialRecord, evidence: &Objectiv
 
 /// An end that no value bounds is open: nothing below, infinity above. A lower end is also infinite when its rank falls
 /// among failures, which an interrupted trial cannot show.
-fn latency_interval(quantile: Share, trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Option<[String; 2]> {
-    let lower = match (evidence.lower_ns, quantile_ranks(evidence.n, quantile, ALPHA)?.lower) {
-        (Some(value), _) => format_nanos(value),
-        (None, None) => format_nanos(0),
+fn quantile_interval(
+    metric: RequestMetric,
+    quantile: Share,
+    trial: &TrialRecord,
+    evidence: &ObjectiveEvidence,
+) -> Option<[String; 2]> {
+    let lower = match (evidence.lower, quantile_ranks(evidence.n, quantile, ALPHA)?.lower) {
+        (Some(value), _) => metric.show(value),
+        (None, None) => metric.show(0),
         (None, Some(_)) if trial.complete => "∞".to_owned(),
         (None, Some(_)) => return None,
     };
-    Some([lower, evidence.upper_ns.map_or_else(|| "∞".to_owned(), format_nanos)])
+    Some([lower, evidence.upper.map_or_else(|| "∞".to_owned(), |value| metric.show(value))])
 }

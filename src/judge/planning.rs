@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::objective::ALPHA;
-use crate::contract::{Contract, LatencyMetric, Objective, Traffic};
-use crate::stats::{n_pass, pass_max};
+use crate::contract::{Contract, Objective, Traffic};
+use crate::stats::{MIN_DRIFT_ARRIVALS, n_pass, pass_max};
 use crate::units::{Share, format_duration};
 
 /// An overload of this share should show within a trial.
@@ -44,7 +44,7 @@ fn plan(contract: &Contract, objective: &Objective) -> ObjectivePlan {
     let budget = objective.budget();
     let share = budget.fraction();
     // Without a budget none of any number of requests is a PASS.
-    let smallest_pass = n_pass(0, share, ALPHA).unwrap_or(1);
+    let smallest_pass = n_pass(0, share, ALPHA).unwrap_or(1).max(smallest_window(contract, objective));
     let most_violations = match (requests, budget.ppm()) {
         (Some(n), 0) => (n > 0).then_some(0),
         (Some(n), _) => pass_max(n, share, ALPHA),
@@ -63,6 +63,12 @@ fn plan(contract: &Contract, objective: &Objective) -> ObjectivePlan {
         most_violations,
         notes,
     }
+}
+
+/// The fewest requests that show whether they pile up, without which nothing but the success rate is a PASS.
+fn smallest_window(contract: &Contract, objective: &Objective) -> u64 {
+    let open = matches!(contract.traffic, Traffic::Open { .. });
+    if open && !matches!(objective, Objective::SuccessRate { .. }) { MIN_DRIFT_ARRIVALS as u64 } else { 0 }
 }
 
 /// What the number of requests is worth.
@@ -88,11 +94,9 @@ fn sample_note(requests: Option<u64>, budget: Share, smallest_pass: u64) -> Opti
 /// Above saturation a queue grows so slowly that a short window ends before a wait reaches its limit: the window must last
 /// `limit / 5 %`, or drift is the only witness.
 fn window_note(contract: &Contract, objective: &Objective, requests: Option<u64>) -> Option<String> {
-    let Objective::Latency { metric: LatencyMetric::Ttft | LatencyMetric::E2e, at_most, .. } = objective else {
-        return None;
-    };
+    let (_, limit_ns) = objective.limit().filter(|(metric, _)| metric.is_wait())?;
     let window = requests? as f64 / contract.slo.at.rate()?.per_second();
-    let needed = at_most.as_secs_f64() / PRECISION;
+    let needed = Duration::from_nanos(limit_ns).as_secs_f64() / PRECISION;
     (window < needed).then(|| {
         let needed = format_duration(Duration::from_secs(needed.ceil() as u64));
         format!("the window of {window:.0} s is too short for a 5% overload to reach the limit ({needed}); only drift shows it")

@@ -98,6 +98,8 @@ pub enum Reason {
     NotStationary,
     /// The server gave no token counts that a limit needs.
     NoUsage,
+    /// It is not known how long the sound lasts, which a limit needs.
+    NoAudioDuration,
     /// No probe answers for this row.
     NoProbe,
     /// A probe failed.
@@ -152,6 +154,7 @@ impl Reason {
             Self::IntervalStraddlesLimit => "interval_straddles_limit",
             Self::NotStationary => "not_stationary",
             Self::NoUsage => "no_usage",
+            Self::NoAudioDuration => "no_audio_duration",
             Self::NoProbe => "no_probe",
             Self::ProbeFailed => "probe_failed",
             Self::CounterReset => "counter_reset",

@@ -67,7 +67,7 @@ mod tests {
             (b"\\ud83", None),
             (b"\\", None),
         ] {
-            let mut reply = ReplyState::new(false);
+            let mut reply = ReplyState::default();
             let text = text(bytes, &mut reply).into_owned();
             assert_eq!(text, expected.unwrap_or(&String::from_utf8_lossy(bytes)));
             let warnings = reply.conclude(0, &super::super::ReplyEnd::Cancelled).warnings;

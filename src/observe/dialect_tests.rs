@@ -301,7 +301,7 @@ fn what_gateways_add_is_no_fault() {
 #[test]
 fn every_complete_case_looks_like_its_own_dialect_and_a_stranger_is_told_so() {
     let mut seen = 0;
-    for case in Case::supported().iter().filter(|case| case.expect["outcome"] == "ok") {
+    for case in Case::all().iter().filter(|case| case.expect["outcome"] == "ok" && !case.is_frames()) {
         let own = Protocol::from_name(&case.adapter).expect("a dialect");
         let body: Vec<u8> = case.chunks.iter().flat_map(super::corpus_tests::wire::Write::bytes).collect();
         let content_type = case.header("content-type");

@@ -5,8 +5,6 @@ use serde_json::Value;
 
 use super::limits;
 
-/// Longest JSON that is taken apart for its message; a longer one is quoted from its beginning.
-const LONGEST_PARSED: usize = 64 << 10;
 /// Characters quoted of a body that is not what was asked for.
 const EXCERPT: usize = 200;
 
@@ -36,7 +34,7 @@ pub(super) fn is_error(raw: &str) -> bool {
 /// The message of an error in JSON, whatever its usual shapes: a text, `message`, `error.message`, `error`, `detail`. The
 /// JSON itself where none of them is found.
 pub(super) fn message(json: &str) -> String {
-    let value = if json.len() > LONGEST_PARSED { None } else { serde_json::from_str::<Value>(json).ok() };
+    let value = if json.len() > limits::ERROR_JSON { None } else { serde_json::from_str::<Value>(json).ok() };
     bounded(&value.as_ref().and_then(find).unwrap_or_else(|| json.to_owned()))
 }
 
@@ -54,7 +52,7 @@ pub(super) fn body_message(body: &[u8]) -> Option<String> {
 
 /// Whether a whole JSON body reports an error: `error` at its top (some servers wrap it in a list), or the older flat form.
 pub(super) fn in_body(body: &str) -> Option<String> {
-    let value: Value = if body.len() > LONGEST_PARSED { return None } else { serde_json::from_str(body).ok()? };
+    let value: Value = if body.len() > limits::ERROR_JSON { return None } else { serde_json::from_str(body).ok()? };
     let top = value.get(0).unwrap_or(&value);
     let flat = top.get("object").is_some_and(|object| object == "error");
     let inner = top.get("error").is_some_and(|error| is_error(&error.to_string()));

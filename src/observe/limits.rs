@@ -10,6 +10,8 @@ pub(super) const EVENT: usize = 16 << 20;
 pub(super) const JSON_BODY: usize = 64 << 20;
 /// How much is read of a body that is kept only to say what went wrong, in bytes.
 pub(super) const ERROR_BODY: usize = 16 << 10;
+/// Longest JSON that is taken apart for the error in it, in bytes; a longer one is quoted from its beginning.
+pub(super) const ERROR_JSON: usize = 1 << 20;
 /// Kept text of one reply, all texts and choices together, in bytes.
 pub(super) const TEXT: usize = 1 << 20;
 /// Length of an error text, in characters.

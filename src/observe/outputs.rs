@@ -49,8 +49,9 @@ impl Outputs {
         self.last = Some(stamp);
     }
 
-    /// All of several outputs completed in one write.
+    /// All of several outputs completed in one write, or in writes that were read at one instant.
     pub(super) fn coalesced(&self) -> bool {
-        self.chunks > 1 && self.writes == 1
+        let span = self.first.zip(self.last).map(|((first, _), last)| last.at_ns.saturating_sub(first.at_ns));
+        self.chunks > 1 && (self.writes == 1 || span == Some(0))
     }
 }

@@ -17,11 +17,17 @@ pub enum Protocol {
     Tgi,
     /// `POST /api/chat` or `/api/generate` of Ollama, streamed as JSON lines.
     Ollama,
+    /// WebSocket `/v1/realtime`: one turn of a conversation, text or sound.
+    OpenaiRealtime,
+    /// `POST /v1/audio/speech`: sound as the body, streamed or whole.
+    OpenaiSpeech,
+    /// `POST /v1/audio/transcriptions`: sound in a form, text back as one JSON body or as server-sent events.
+    OpenaiTranscription,
 }
 
 impl Protocol {
     /// Every dialect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::OpenaiChat,
         Self::OpenaiChatJson,
         Self::OpenaiCompletions,
@@ -29,6 +35,9 @@ impl Protocol {
         Self::AnthropicMessages,
         Self::Tgi,
         Self::Ollama,
+        Self::OpenaiRealtime,
+        Self::OpenaiSpeech,
+        Self::OpenaiTranscription,
     ];
 
     /// The name in contracts and on the command line.
@@ -41,6 +50,9 @@ impl Protocol {
             Self::AnthropicMessages => "anthropic-messages",
             Self::Tgi => "tgi",
             Self::Ollama => "ollama",
+            Self::OpenaiRealtime => "openai-realtime",
+            Self::OpenaiSpeech => "openai-speech",
+            Self::OpenaiTranscription => "openai-transcription",
         }
     }
 
@@ -54,7 +66,27 @@ impl Protocol {
             Self::AnthropicMessages => "anthropic_sse",
             Self::Tgi => "tgi_sse",
             Self::Ollama => "ndjson_ollama",
+            Self::OpenaiRealtime => "openai_ws",
+            Self::OpenaiSpeech => "openai_audio",
+            Self::OpenaiTranscription => "openai_transcription",
         }
+    }
+
+    /// The dialect that is usually spoken at a path.
+    pub fn usual_at(path: &str) -> Option<Self> {
+        const PATHS: [(&str, Protocol); 10] = [
+            ("/chat/completions", Protocol::OpenaiChat),
+            ("/completions", Protocol::OpenaiCompletions),
+            ("/responses", Protocol::OpenaiResponses),
+            ("/messages", Protocol::AnthropicMessages),
+            ("/generate_stream", Protocol::Tgi),
+            ("/api/chat", Protocol::Ollama),
+            ("/api/generate", Protocol::Ollama),
+            ("/realtime", Protocol::OpenaiRealtime),
+            ("/audio/speech", Protocol::OpenaiSpeech),
+            ("/audio/transcriptions", Protocol::OpenaiTranscription),
+        ];
+        PATHS.into_iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end)).map(|(_, protocol)| protocol)
     }
 
     /// The dialect of either name.
@@ -62,9 +94,9 @@ impl Protocol {
         Self::ALL.into_iter().find(|p| p.name() == name || p.adapter() == name)
     }
 
-    /// Whether a reply is a stream of messages and not one body.
+    /// Whether a reply is a stream of messages. One that may be a whole body as well is none until it has begun.
     pub fn streams(self) -> bool {
-        self != Self::OpenaiChatJson
+        !matches!(self, Self::OpenaiChatJson | Self::OpenaiSpeech | Self::OpenaiTranscription)
     }
 
     /// The value of the request's `Accept` header.
@@ -76,7 +108,28 @@ impl Protocol {
             | Self::AnthropicMessages
             | Self::Tgi => "text/event-stream",
             Self::OpenaiChatJson => "application/json",
+            Self::OpenaiRealtime | Self::OpenaiSpeech => "*/*",
+            Self::OpenaiTranscription => "application/json, text/event-stream",
             Self::Ollama => "application/x-ndjson",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_tells_the_protocol_that_is_usual_there() {
+        for (path, expected) in [
+            ("/v1/chat/completions", Some(Protocol::OpenaiChat)),
+            ("/openai/v1/completions/", Some(Protocol::OpenaiCompletions)),
+            ("/v1/audio/transcriptions", Some(Protocol::OpenaiTranscription)),
+            ("/generate_stream", Some(Protocol::Tgi)),
+            ("/synthesize", None),
+            ("/", None),
+        ] {
+            assert_eq!(Protocol::usual_at(path), expected, "{path}");
         }
     }
 }

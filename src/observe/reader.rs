@@ -1,51 +1,17 @@
 //! The reader of one reply.
 
-use super::body::WholeBody;
-use super::dialect::{self, Dialect, Framing, Message};
+use super::body::{Whole, WholeBody};
+use super::dialect::{self, Dialect, Framing};
 use super::looks_like::{BEGINNING, looks_like};
+use super::messages::{read_event, read_stream, too_long};
 use super::ndjson::LineStream;
+use super::reply::{Progress, ReplyEnd, ReplyHead};
+use super::sound_body::SoundBody;
 use super::sse::EventStream;
-use super::state::{HeadFacts, ReplyState, is_success};
-use super::stream::{Event, Stamp, Stream, TooLong};
-use super::{Outcome, Protocol, RequestTrace, Warning, decode, failure, limits, retry_after};
-
-/// The head of a reply.
-#[derive(Debug, Clone, Default)]
-pub struct ReplyHead {
-    /// The HTTP status.
-    pub status: u16,
-    /// `Content-Type`, as sent.
-    pub content_type: Option<String>,
-    /// `Content-Encoding`, as sent.
-    pub content_encoding: Option<String>,
-    /// `Retry-After`, as sent.
-    pub retry_after: Option<String>,
-    /// `Date`, as sent: what a date in `Retry-After` is relative to.
-    pub date: Option<String>,
-}
-
-/// What a piece of the body brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Messages that the bytes completed; any of them resets the idle limit.
-    pub messages: u32,
-    /// The reply is decided: nothing that follows can change its outcome for the better. The driver may read on for a
-    /// short time (to reuse the connection, and to see what follows), and must not wait long.
-    pub decided: bool,
-}
-
-/// How the transport ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReplyEnd {
-    /// The body ended as its framing promised (or with the connection, where that is the framing).
-    Complete,
-    /// The connection broke or closed before that; the transport's words.
-    Broken(String),
-    /// The idle or total limit passed.
-    TimedOut(&'static str),
-    /// We stopped it.
-    Cancelled,
-}
+use super::state::{HeadFacts, ReplyState};
+use super::stream::{Event, Stamp, Stream};
+use super::{Outcome, Protocol, RequestTrace, Warning, failure, limits, retry_after};
+use crate::audio::PcmFormat;
 
 /// How the body is read. What was asked for and what the head says are not always what comes, so that the first byte that
 /// is no blank has a say.
@@ -59,32 +25,25 @@ enum Body {
     Stream(Stream),
     /// A body that is read at its end.
     Whole(WholeBody, Whole),
+    /// Sound.
+    Sound(SoundBody),
+    /// The messages of a WebSocket, which are given one by one.
+    Frames,
     /// Nothing is read any more.
     Ignored,
 }
 
-/// What a body that is read at its end is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    /// The JSON that was asked for.
-    Asked,
-    /// JSON where events were asked for.
-    InsteadOfEvents,
-    /// A web page where an answer was asked for.
-    WebPage,
-    /// What came with a status other than success.
-    HttpError,
-}
-
-/// Reads one reply: head, then bytes with their time, then the end.
+/// Reads one reply: head, then bytes (of a WebSocket: messages) with their time, then the end.
 #[derive(Debug)]
 pub struct ReplyReader {
     protocol: Protocol,
     dialect: Box<dyn Dialect>,
     state: ReplyState,
     body: Body,
-    /// The head names the content type that was asked for.
-    type_fits: bool,
+    /// The media type that the head names, in lower case; empty where it names none.
+    media_type: String,
+    /// The format of sound that comes without a container, by the contract.
+    declared: Option<PcmFormat>,
     writes: u32,
     /// The beginning of a body and its type, where the texts are kept: what it is told by if it is another dialect's.
     beginning: Option<Beginning>,
@@ -99,22 +58,34 @@ struct Beginning {
 impl ReplyReader {
     /// A reader of `protocol`; with `keep_texts` the texts are kept in the trace.
     pub fn new(protocol: Protocol, keep_texts: bool) -> Self {
+        let dialect = dialect::of(protocol);
         Self {
             protocol,
-            dialect: dialect::of(protocol),
-            state: ReplyState::new(keep_texts),
+            state: ReplyState::new(keep_texts, dialect.lacks()),
+            dialect,
             body: Body::Awaited,
-            type_fits: true,
+            media_type: String::new(),
+            declared: None,
             writes: 0,
             beginning: keep_texts.then(Beginning::default),
         }
+    }
+
+    /// The same with the format of sound that comes without a container. To be called before the head.
+    #[must_use]
+    pub fn with_audio(mut self, declared: Option<PcmFormat>) -> Self {
+        self.declared = declared;
+        self
     }
 
     /// The head of the reply has arrived.
     pub fn head(&mut self, head: ReplyHead) {
         let retry_after_s =
             head.retry_after.as_deref().and_then(|value| retry_after::seconds(value, head.date.as_deref()));
-        self.state.head = HeadFacts { status: Some(head.status), retry_after_s };
+        let upgraded = head.status == SWITCHING_PROTOCOLS && self.dialect.framing() == Framing::Frames;
+        let success = upgraded || (200..300).contains(&head.status);
+        self.state.head = HeadFacts { status: Some(head.status), success, upgraded, retry_after_s };
+        self.media_type = media_type(head.content_type.as_deref());
         let encoding = head.content_encoding.as_deref().map(str::trim).unwrap_or_default();
         let compressed = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
         if compressed {
@@ -122,7 +93,7 @@ impl ReplyReader {
             self.state.http_error(Some(text.clone()));
             self.state.protocol_error(&text);
             self.body = Body::Ignored;
-        } else if self.state.head.is_success() {
+        } else if success {
             if let Some(beginning) = &mut self.beginning {
                 beginning.content_type.clone_from(&head.content_type);
             }
@@ -134,14 +105,13 @@ impl ReplyReader {
 
     /// Bytes of the body that became readable together at `at_ns`.
     pub fn bytes(&mut self, at_ns: u64, bytes: &[u8]) -> Progress {
-        let stamp = Stamp { write: self.writes, at_ns };
-        self.writes = self.writes.saturating_add(1);
+        let stamp = self.stamp(at_ns);
         if let Some(Beginning { bytes: kept, .. }) = &mut self.beginning {
             kept.extend_from_slice(&bytes[..bytes.len().min(BEGINNING.saturating_sub(kept.len()))]);
         }
         let rest = self.settle_body(bytes);
         let messages = match &mut self.body {
-            Body::Awaited | Body::Ignored => 0,
+            Body::Awaited | Body::Ignored | Body::Frames => 0,
             Body::Blank(stream) | Body::Stream(stream) => {
                 let messages = read_stream(stream, rest, stamp, &mut *self.dialect, &mut self.state);
                 if let Some(limit) = stream.too_long() {
@@ -152,57 +122,118 @@ impl ReplyReader {
             }
             Body::Whole(body, whole) => {
                 body.push(rest, stamp);
-                if body.is_over() && matches!(whole, Whole::Asked | Whole::InsteadOfEvents) {
-                    let limit = limits::JSON_BODY >> 20;
-                    self.state.protocol_error(&format!("the body is longer than {limit} MiB"));
-                    self.body = Body::Ignored;
-                }
+                let whole = *whole;
+                self.give_up_beyond_limit(whole);
                 0
+            }
+            Body::Sound(sound) => {
+                if let Some(beginning) = sound.push(rest, stamp, &mut self.state) {
+                    self.begin_no_sound(&beginning, stamp);
+                }
+                u32::from(!rest.is_empty())
             }
         };
         Progress { messages, decided: self.is_decided() }
+    }
+
+    /// A whole message of a WebSocket, text or binary, that became readable at `at_ns`: a write of its own.
+    pub fn frame(&mut self, at_ns: u64, data: &[u8]) -> Progress {
+        let stamp = self.stamp(at_ns);
+        let mut messages = 0;
+        // The session goes on after the turn, and what it says then is another turn's.
+        if matches!(self.body, Body::Frames) && !data.trim_ascii().is_empty() {
+            messages = 1;
+            if data.len() > limits::EVENT {
+                self.refuse(&format!("a message is longer than {} MiB", limits::EVENT >> 20));
+            } else if !self.state.is_done() {
+                let event = Event { name: b"", data, stamp, implicit: false };
+                read_event(&event, &mut *self.dialect, &mut self.state);
+            }
+        }
+        Progress { messages, decided: self.is_decided() }
+    }
+
+    /// What came cannot be read, for a reason that the driver saw: frames against the protocol, or beyond a limit.
+    pub fn refuse(&mut self, text: &str) {
+        self.state.protocol_error(text);
+        self.body = Body::Ignored;
+    }
+
+    /// Whether the reply, as far as it is known, is a stream of messages: then silence between them has a limit. A reply that
+    /// may be a stream as well as one body is none until its head says so or it has begun.
+    pub fn is_stream(&self) -> bool {
+        let begun = match &self.body {
+            Body::Blank(_) => self.media_type == EVENTS_TYPE,
+            Body::Stream(_) => true,
+            Body::Sound(_) => self.writes > 0,
+            Body::Awaited | Body::Whole(..) | Body::Frames | Body::Ignored => false,
+        };
+        begun || self.protocol.streams()
     }
 
     /// The reply is over. Without a head this is a reply that never began.
     pub fn finish(mut self, at_ns: u64, end: ReplyEnd) -> RequestTrace {
         let complete = end == ReplyEnd::Complete;
         match std::mem::replace(&mut self.body, Body::Ignored) {
-            Body::Awaited | Body::Ignored => {}
+            Body::Awaited | Body::Ignored | Body::Frames => {}
             Body::Blank(stream) | Body::Stream(stream) => self.end_stream(stream, complete),
-            Body::Whole(body, whole) => self.end_whole(&body, whole, complete),
+            Body::Whole(body, whole) => body.conclude(whole, complete, &mut *self.dialect, &mut self.state),
+            Body::Sound(sound) => {
+                if let Some(bytes) = sound.end(complete, &mut self.state) {
+                    self.begin_no_sound(&bytes, Stamp::default());
+                    return self.finish(at_ns, end);
+                }
+            }
         }
         let looks_like = self.beginning.and_then(|b| looks_like(b.content_type.as_deref(), &b.bytes));
+        let success = self.state.head.success;
         let trace = self.state.conclude(at_ns, &end);
-        let foreign = trace.status.is_some_and(is_success) && trace.outcome != Outcome::Ok;
+        let foreign = success && trace.outcome != Outcome::Ok;
         RequestTrace { looks_like: looks_like.filter(|other| foreign && *other != self.protocol), ..trace }
     }
 
-    /// What a body of this type is read as, as far as the head tells.
+    fn stamp(&mut self, at_ns: u64) -> Stamp {
+        let stamp = Stamp { write: self.writes, at_ns };
+        self.writes = self.writes.saturating_add(1);
+        stamp
+    }
+
+    /// What the body is read as, as far as the head tells.
     fn begin_body(&mut self, content_type: Option<&str>) -> Body {
-        let media_type = media_type(content_type);
-        if media_type == "text/html" {
-            return Body::Whole(WholeBody::new(limits::ERROR_BODY), Whole::WebPage);
-        }
+        let error_body = || WholeBody::new(limits::ERROR_BODY);
         match self.dialect.framing() {
-            Framing::Events => {
-                self.type_fits = media_type == "text/event-stream";
-                Body::Blank(Stream::Events(EventStream::default()))
+            Framing::Sound if self.media_type == EVENTS_TYPE => {
+                self.state.protocol_error(
+                    "an event stream came where sound was asked for; leave `stream_format: sse` out of the payload",
+                );
+                Body::Ignored
             }
-            Framing::Lines => {
-                self.type_fits = LINES_TYPES.contains(&media_type.as_str());
-                Body::Blank(Stream::Lines(LineStream::default()))
+            Framing::Sound => Body::Sound(SoundBody::new(content_type, self.declared)),
+            Framing::Frames if self.state.head.upgraded => {
+                if let Some(format) = self.declared {
+                    self.state.sound.know_pcm(format);
+                }
+                Body::Frames
             }
-            Framing::Json if media_type == "text/event-stream" => {
+            _ if self.media_type == "text/html" => Body::Whole(error_body(), Whole::WebPage),
+            Framing::Frames => Body::Whole(error_body(), Whole::InsteadOfFrames),
+            Framing::Events | Framing::JsonOrEvents => Body::Blank(Stream::Events(EventStream::default())),
+            Framing::Lines => Body::Blank(Stream::Lines(LineStream::default())),
+            Framing::Json if self.media_type == EVENTS_TYPE => {
                 self.state.protocol_error("an event stream came where one JSON body was asked for");
                 Body::Ignored
             }
             Framing::Json => {
-                if media_type != "application/json" && !media_type.ends_with("+json") {
+                if !self.is_json_type() {
                     self.state.warn(Warning::ContentType);
                 }
                 Body::Whole(WholeBody::new(limits::JSON_BODY), Whole::Asked)
             }
         }
+    }
+
+    fn is_json_type(&self) -> bool {
+        self.media_type == "application/json" || self.media_type.ends_with("+json")
     }
 
     /// Decides at the first byte that is no blank how the body is read on; gives back the bytes that are still to be read.
@@ -211,22 +242,61 @@ impl ReplyReader {
         // The bytes of a byte order mark count as blanks too; cut in two, they would not be told otherwise.
         let blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
         let Some(first) = bytes.iter().position(|byte| !blank(byte)) else { return bytes };
-        let whole = match bytes[first] {
-            b'{' | b'[' if matches!(stream, Stream::Events(_)) => Some((Whole::InsteadOfEvents, limits::JSON_BODY)),
-            b'<' => Some((Whole::WebPage, limits::ERROR_BODY)),
-            _ => None,
-        };
-        let Some((whole, limit)) = whole else {
-            if let Body::Blank(stream) = std::mem::replace(&mut self.body, Body::Ignored) {
-                self.body = Body::Stream(stream);
+        let either = self.dialect.framing() == Framing::JsonOrEvents;
+        let (whole, limit, fits) = match (bytes[first], stream) {
+            (b'{' | b'[', Stream::Events(_)) if either => (Whole::Asked, limits::JSON_BODY, self.is_json_type()),
+            (b'{' | b'[', Stream::Events(_)) => (Whole::InsteadOfEvents, limits::JSON_BODY, true),
+            (b'<', _) => (Whole::WebPage, limits::ERROR_BODY, true),
+            (_, stream) => {
+                let types: &[&str] = if matches!(stream, Stream::Lines(_)) { &LINES_TYPES } else { &[EVENTS_TYPE] };
+                if !types.contains(&self.media_type.as_str()) {
+                    self.state.warn(Warning::ContentType);
+                }
+                if let Body::Blank(stream) = std::mem::replace(&mut self.body, Body::Ignored) {
+                    self.body = Body::Stream(stream);
+                }
+                return bytes;
             }
-            if !self.type_fits {
-                self.state.warn(Warning::ContentType);
-            }
-            return bytes;
         };
+        if !fits {
+            self.state.warn(Warning::ContentType);
+        }
         self.body = Body::Whole(WholeBody::new(limit), whole);
         &bytes[first..]
+    }
+
+    /// What should have been sound and is none: an error in words, or something else.
+    fn begin_no_sound(&mut self, bytes: &[u8], stamp: Stamp) {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        let (whole, limit) = match text.first() {
+            Some(b'<') => (Whole::WebPage, limits::ERROR_BODY),
+            // The error in it is told by the whole of it.
+            Some(b'{' | b'[') => (Whole::InsteadOfSound, limits::ERROR_JSON),
+            _ => (Whole::InsteadOfSound, limits::ERROR_BODY),
+        };
+        let mut body = WholeBody::new(limit);
+        body.push(bytes, stamp);
+        self.body = Body::Whole(body, whole);
+        self.give_up_beyond_limit(whole);
+    }
+
+    /// Reads no more of a body that went over its limit, where it is not kept for its beginning alone.
+    fn give_up_beyond_limit(&mut self, whole: Whole) {
+        if !matches!(&self.body, Body::Whole(body, _) if body.is_over()) {
+            return;
+        }
+        match whole {
+            Whole::HttpError | Whole::WebPage => {}
+            Whole::Asked | Whole::InsteadOfEvents => {
+                let limit = limits::JSON_BODY >> 20;
+                self.refuse(&format!("the body is longer than {limit} MiB"));
+            }
+            Whole::InsteadOfSound | Whole::InsteadOfFrames => {
+                if let Body::Whole(body, _) = std::mem::replace(&mut self.body, Body::Ignored) {
+                    body.conclude(whole, true, &mut *self.dialect, &mut self.state);
+                }
+            }
+        }
     }
 
     fn is_decided(&self) -> bool {
@@ -247,50 +317,20 @@ impl ReplyReader {
         if stream.is_open() {
             self.state.begun();
         }
-        if let Some(text) = stream.foreign_text().filter(|_| complete) {
+        if let Some(text) = stream.foreign_text().filter(|text| complete && !text.trim_ascii().is_empty()) {
             let excerpt = failure::excerpt(text);
-            self.state.protocol_error(&format!("the body is no event stream: {excerpt}"));
-        }
-    }
-
-    fn end_whole(&mut self, body: &WholeBody, whole: Whole, complete: bool) {
-        match whole {
-            Whole::HttpError => self.state.http_error(failure::body_message(body.bytes())),
-            Whole::WebPage => {
-                let excerpt = failure::excerpt(body.bytes());
-                self.state.protocol_error(&format!("a web page came where an answer was asked for: {excerpt}"));
-            }
-            _ if !complete => self.state.begun(),
-            Whole::InsteadOfEvents => self.end_instead_of_events(body),
-            Whole::Asked => self.end_asked(body),
-        }
-    }
-
-    /// The JSON body is whole: its end is the end signal.
-    fn end_asked(&mut self, body: &WholeBody) {
-        if !body.is_blank() {
-            let data = decode::text(body.bytes(), &mut self.state);
-            let read = self.dialect.message(Message { name: "", data: &data }, &mut self.state);
-            self.state.end_message(body.completed(), read);
-        }
-        self.state.done();
-    }
-
-    fn end_instead_of_events(&mut self, body: &WholeBody) {
-        let data = decode::text(body.bytes(), &mut self.state);
-        if let Some(error) = failure::in_body(&data) {
-            self.state.stream_error(&error);
-            return;
-        }
-        let excerpt = failure::excerpt(body.bytes());
-        if serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok() {
-            self.state.warn(Warning::NotStreamed);
-            self.state.protocol_error(&format!("one JSON body came where an event stream was asked for: {excerpt}"));
-        } else {
-            self.state.protocol_error(&format!("the body is neither an event stream nor JSON: {excerpt}"));
+            let either = self.dialect.framing() == Framing::JsonOrEvents;
+            let asked = if either { "neither JSON nor an event stream" } else { "no event stream" };
+            self.state.protocol_error(&format!("the body is {asked}: {excerpt}"));
         }
     }
 }
+
+/// The status that begins a WebSocket.
+const SWITCHING_PROTOCOLS: u16 = 101;
+
+/// The type of server-sent events.
+const EVENTS_TYPE: &str = "text/event-stream";
 
 /// Types under which JSON lines are sent.
 const LINES_TYPES: [&str; 4] =
@@ -299,44 +339,4 @@ const LINES_TYPES: [&str; 4] =
 /// The media type of a `Content-Type`, without its parameters, in lower case; empty where there is none.
 pub(super) fn media_type(content_type: Option<&str>) -> String {
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// Reads all messages that `bytes` complete; gives back how many.
-fn read_stream(
-    stream: &mut Stream,
-    mut bytes: &[u8],
-    stamp: Stamp,
-    dialect: &mut dyn Dialect,
-    state: &mut ReplyState,
-) -> u32 {
-    let mut messages = 0;
-    while let Some(event) = stream.next(&mut bytes, stamp) {
-        messages += 1;
-        read_event(&event, dialect, state);
-    }
-    messages
-}
-
-fn read_event(event: &Event<'_>, dialect: &mut dyn Dialect, state: &mut ReplyState) {
-    if state.is_done() {
-        // A mark that says once more that this was the end is no data.
-        if event.data.trim_ascii() != b"[DONE]" {
-            state.warn(Warning::DataAfterDone);
-        }
-        return;
-    }
-    if event.implicit {
-        state.warn(Warning::ImplicitEventBoundary);
-    }
-    let data = decode::text(event.data, state);
-    let name = String::from_utf8_lossy(event.name);
-    let read = dialect.message(Message { name: &name, data: &data }, state);
-    state.end_message(event.stamp, read);
-}
-
-fn too_long(limit: TooLong) -> String {
-    match limit {
-        TooLong::Line => format!("a line is longer than {} MiB", limits::LINE >> 20),
-        TooLong::Event => format!("the data of an event is longer than {} MiB", limits::EVENT >> 20),
-    }
 }

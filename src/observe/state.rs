@@ -2,11 +2,19 @@
 //! decided here, once for all of them.
 
 use super::outputs::Outputs;
+use super::sound::Sound;
 use super::stream::Stamp;
 use super::texts::Texts;
 use super::trace::{Outcome, OutputKind, RequestTrace, Warning};
 use super::usage::{Tokens, Usage};
 use super::{ReplyEnd, failure, finish, limits};
+
+/// A WebSocket was closed politely (RFC 6455, section 7.4.1).
+const CLOSED_NORMALLY: u16 = 1000;
+/// It was closed by a frame without a code (section 7.1.5).
+const CLOSED_WITHOUT_CODE: u16 = 1005;
+/// It ended without a close frame (section 7.1.5).
+const CLOSED_WITHOUT_FRAME: u16 = 1006;
 
 /// How far one choice has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,20 +28,12 @@ struct ChoiceState {
 pub(super) struct HeadFacts {
     /// The HTTP status; `None` when no reply began.
     pub(super) status: Option<u16>,
+    /// The status promises a reply.
+    pub(super) success: bool,
+    /// What follows are the frames of a WebSocket.
+    pub(super) upgraded: bool,
     /// Seconds that it asked to wait.
     pub(super) retry_after_s: Option<u64>,
-}
-
-impl HeadFacts {
-    /// Whether the status promises a reply.
-    pub(super) fn is_success(self) -> bool {
-        self.status.is_some_and(is_success)
-    }
-}
-
-/// Whether a status promises a reply.
-pub(super) fn is_success(status: u16) -> bool {
-    (200..300).contains(&status)
 }
 
 /// The reply so far.
@@ -41,6 +41,8 @@ pub(super) fn is_success(status: u16) -> bool {
 pub(super) struct ReplyState {
     /// From its head.
     pub(super) head: HeadFacts,
+    /// Its sound.
+    pub(super) sound: Sound,
     outputs: Outputs,
     texts: Option<Texts>,
     choices: Vec<ChoiceState>,
@@ -53,12 +55,14 @@ pub(super) struct ReplyState {
     stream_error: Option<String>,
     protocol_error: Option<String>,
     warnings: Vec<Warning>,
+    /// What the dialect has no place for, and is not missed.
+    lacks: &'static [Warning],
 }
 
 impl ReplyState {
-    /// Nothing yet; with `keep_texts` the texts will be kept.
-    pub(super) fn new(keep_texts: bool) -> Self {
-        Self { texts: keep_texts.then(Texts::default), ..Self::default() }
+    /// Nothing yet; with `keep_texts` the texts will be kept. `lacks`: warnings of what is missing that the dialect never has.
+    pub(super) fn new(keep_texts: bool, lacks: &'static [Warning]) -> Self {
+        Self { texts: keep_texts.then(Texts::default), lacks, ..Self::default() }
     }
 
     /// A piece of output of `choice`; an empty one is none.
@@ -72,6 +76,26 @@ impl ReplyState {
             (Some(texts), OutputKind::Reasoning) if choice == 0 => texts.reasoning(piece),
             (Some(texts), OutputKind::Refusal) if choice == 0 => texts.refusal(piece),
             _ => {}
+        }
+    }
+
+    /// Sound in a message that arrived at `at_ns`.
+    pub(super) fn sound(&mut self, at_ns: u64, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.note_output(0, OutputKind::Audio);
+            self.sound.piece(at_ns, bytes);
+        }
+    }
+
+    /// Sound of a body that is nothing else. All that arrives at one instant is one message, so that the sizes in which it
+    /// is read change nothing.
+    pub(super) fn sound_body(&mut self, stamp: Stamp, bytes: &[u8]) {
+        let opens_message = !bytes.is_empty() && self.sound.last_ns != Some(stamp.at_ns);
+        if opens_message {
+            self.sound(stamp.at_ns, bytes);
+            self.end_message(stamp, true);
+        } else {
+            self.sound.piece(stamp.at_ns, bytes);
         }
     }
 
@@ -157,6 +181,12 @@ impl ReplyState {
 
     /// The trace, once the transport has ended.
     pub(super) fn conclude(mut self, at_ns: u64, end: &ReplyEnd) -> RequestTrace {
+        let close_code = self.close_code(end);
+        if let (Some(code), ReplyEnd::Closed(_, reason)) = (close_code, end)
+            && ![CLOSED_NORMALLY, CLOSED_WITHOUT_CODE].contains(&code)
+        {
+            self.stream_error(&format!("the server closed the WebSocket with code {code}: {reason}"));
+        }
         let (outcome, error) = self.outcome(end);
         let tokens = self.usage.map(|usage| usage.tokens(self.outputs.chunks > 0));
         self.warn_at_end(outcome, end, tokens);
@@ -178,7 +208,11 @@ impl ReplyState {
             first_output_ns: outputs.first.map(|(stamp, _)| stamp.at_ns),
             first_output_kind: outputs.first.map(|(_, kind)| kind),
             first_answer_ns: outputs.first_answer.map(|stamp| stamp.at_ns),
+            first_audio_ns: self.sound.first_ns,
             last_output_ns: outputs.last.map(|stamp| stamp.at_ns),
+            audio_ns: self.sound.duration_ns(),
+            audio_bytes: self.sound.bytes,
+            underrun_ns: self.sound.underrun_ns(),
             // A decided reply is read on for a while, and output that still comes is no later than the end.
             finished_ns: outputs.last.map_or(at_ns, |stamp| stamp.at_ns.max(at_ns)),
             output_chunks: outputs.chunks,
@@ -195,6 +229,7 @@ impl ReplyState {
             truncated,
             answerless: (outcome == Outcome::Ok).then_some(outputs.first_answer.is_none()),
             done_seen: self.done,
+            close_code,
             warnings: self.warnings,
             texts: self.texts.map(|texts| texts.into_texts(several)),
             looks_like: None,
@@ -225,11 +260,22 @@ impl ReplyState {
         self.done || (any && self.choices.iter().all(|choice| choice.finished || !choice.has_output))
     }
 
+    /// The code that a WebSocket was closed with before the reply was complete.
+    fn close_code(&self, end: &ReplyEnd) -> Option<u16> {
+        match end {
+            _ if !self.head.upgraded || self.is_complete() => None,
+            ReplyEnd::Closed(code, _) => Some(code.unwrap_or(CLOSED_WITHOUT_CODE)),
+            ReplyEnd::Broken(_) => Some(CLOSED_WITHOUT_FRAME),
+            ReplyEnd::Complete | ReplyEnd::TimedOut(_) | ReplyEnd::Cancelled => None,
+        }
+    }
+
     /// The outcome and its error, first match wins. A reply that was complete stays complete however the transport ends, and
     /// a fault that was seen before a limit passed is not excused by the limit.
     fn outcome(&mut self, end: &ReplyEnd) -> (Outcome, Option<String>) {
         let broken = |text: &str| match end {
             ReplyEnd::Broken(words) => Some(failure::bounded(&format!("{text}: {words}"))),
+            ReplyEnd::Closed(..) => Some(format!("{text}: the server closed the WebSocket")),
             _ => Some(text.to_owned()),
         };
         if self.head.status.is_none() {
@@ -241,7 +287,7 @@ impl ReplyState {
                 _ => (Outcome::NoResponse, broken("the connection ended before a status line")),
             };
         }
-        if !self.head.is_success() {
+        if !self.head.success {
             return (Outcome::HttpError, self.http_error.take());
         }
         if let Some(error) = self.stream_error.take() {
@@ -261,7 +307,7 @@ impl ReplyState {
             }
             ReplyEnd::Cancelled => (Outcome::Cancelled, None),
             ReplyEnd::Complete if !self.begun => (Outcome::EmptyOutput, Some("the body held no message".to_owned())),
-            ReplyEnd::Complete | ReplyEnd::Broken(_) => {
+            ReplyEnd::Complete | ReplyEnd::Broken(_) | ReplyEnd::Closed(..) => {
                 (Outcome::TruncatedStream, broken("the reply ended without a completion signal"))
             }
         }
@@ -281,14 +327,14 @@ impl ReplyState {
         if outcome != Outcome::Ok {
             return;
         }
-        if !self.done {
-            self.warn(Warning::NoDone);
-        }
-        if self.finish_reason.is_none() {
-            self.warn(Warning::NoFinishReason);
-        }
-        if tokens.is_none_or(|tokens| tokens.output.is_none() && !tokens.contradiction) {
-            self.warn(Warning::NoUsage);
+        let missing = [
+            (Warning::NoDone, !self.done),
+            (Warning::NoFinishReason, self.finish_reason.is_none()),
+            (Warning::NoUsage, tokens.is_none_or(|tokens| tokens.output.is_none() && !tokens.contradiction)),
+            (Warning::SilentAudio, self.sound.is_silent()),
+        ];
+        for (warning, _) in missing.into_iter().filter(|(warning, is)| *is && !self.lacks.contains(warning)) {
+            self.warn(warning);
         }
     }
 }

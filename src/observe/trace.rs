@@ -116,6 +116,8 @@ pub enum Warning {
     NonjsonKeepalive,
     /// An event that no blank line ended.
     ImplicitEventBoundary,
+    /// Sound came, and all of it is silence.
+    SilentAudio,
 }
 
 /// What one reply amounted to. Times are in nanoseconds on the clock that the bytes were stamped with; what did not happen
@@ -136,8 +138,16 @@ pub struct RequestTrace {
     pub first_output_kind: Option<OutputKind>,
     /// The first output other than reasoning.
     pub first_answer_ns: Option<u64>,
+    /// The first sound.
+    pub first_audio_ns: Option<u64>,
     /// The last output.
     pub last_output_ns: Option<u64>,
+    /// How long the sound lasts that came; `None` where there is none or its format is not known.
+    pub audio_ns: Option<u64>,
+    /// Bytes of sound, container headers apart.
+    pub audio_bytes: u64,
+    /// How long a listener who starts at the first sound runs dry in all; `None` where `audio_ns` is.
+    pub underrun_ns: Option<u64>,
     /// When the reply was over.
     pub finished_ns: u64,
     /// Messages with output.
@@ -168,6 +178,9 @@ pub struct RequestTrace {
     pub answerless: Option<bool>,
     /// The protocol's end signal was seen.
     pub done_seen: bool,
+    /// The code that a WebSocket was closed with before the reply was complete; 1005 where the close frame held none, and
+    /// 1006 where it ended without one (RFC 6455, section 7.1.5).
+    pub close_code: Option<u16>,
     /// Oddities, each once, sorted.
     pub warnings: Vec<Warning>,
     /// The texts, where the reader was asked to keep them.
@@ -211,7 +224,11 @@ impl RequestTrace {
             first_output_ns: None,
             first_output_kind: None,
             first_answer_ns: None,
+            first_audio_ns: None,
             last_output_ns: None,
+            audio_ns: None,
+            audio_bytes: 0,
+            underrun_ns: None,
             finished_ns,
             output_chunks: 0,
             chunk_gaps_ns: Vec::new(),
@@ -227,6 +244,7 @@ impl RequestTrace {
             truncated: None,
             answerless: None,
             done_seen: false,
+            close_code: None,
             warnings: Vec::new(),
             texts: None,
             looks_like: None,

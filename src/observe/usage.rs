@@ -20,6 +20,8 @@ pub(super) struct UsageBody {
     completion_tokens_details: Maybe<Details>,
     input_tokens_details: Maybe<Details>,
     output_tokens_details: Maybe<Details>,
+    input_token_details: Maybe<Details>,
+    output_token_details: Maybe<Details>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -66,9 +68,11 @@ impl UsageBody {
             total: self.total_tokens.get(),
             reasoning: detail(&self.completion_tokens_details, reasoning)
                 .or_else(|| detail(&self.output_tokens_details, reasoning))
+                .or_else(|| detail(&self.output_token_details, reasoning))
                 .or(self.reasoning_tokens.get()),
             cached: detail(&self.prompt_tokens_details, cached)
                 .or_else(|| detail(&self.input_tokens_details, cached))
+                .or_else(|| detail(&self.input_token_details, cached))
                 .or(self.prompt_cache_hit_tokens.get())
                 .or(self.cached_tokens.get()),
         };
@@ -78,7 +82,8 @@ impl UsageBody {
 
 impl Usage {
     /// Reads the counts next to what was seen. Reasoning is part of the completion, unless the total shows that it comes on
-    /// top; no completion tokens next to output is unknown; a negative count is unknown.
+    /// top; no completion tokens next to output is unknown; a negative count is unknown, and so are counts that cannot be
+    /// true together, for nobody can tell which of them is wrong.
     pub(super) fn tokens(self, has_output: bool) -> Tokens {
         let sum = |parts: [Option<i64>; 2]| parts[0].and_then(|a| a.checked_add(parts[1]?));
         let plain = sum([self.input, self.output]);
@@ -88,18 +93,17 @@ impl Usage {
         let negative =
             [self.input, self.output, self.total, self.reasoning, self.cached].into_iter().flatten().any(|n| n < 0);
         let more = |part: Option<i64>, whole: Option<i64>| part.zip(whole).is_some_and(|(part, whole)| part > whole);
-        let contradiction = none_seen
-            || negative
-            || more(self.reasoning, output)
-            || more(self.cached, self.input)
-            || more(plain, self.total);
-        let count = |number: Option<i64>| number.and_then(|n| u64::try_from(n).ok());
+        let reasoning_over = more(self.reasoning, output);
+        let cached_over = more(self.cached, self.input);
+        let sum_over = more(plain, self.total);
+        let count =
+            |number: Option<i64>, doubtful: bool| number.and_then(|n| u64::try_from(n).ok()).filter(|_| !doubtful);
         Tokens {
-            input: count(self.input),
-            output: count(output).filter(|_| !none_seen),
-            reasoning: count(self.reasoning),
-            cached: count(self.cached),
-            contradiction,
+            input: count(self.input, cached_over || sum_over),
+            output: count(output, none_seen || reasoning_over || sum_over),
+            reasoning: count(self.reasoning, reasoning_over),
+            cached: count(self.cached, cached_over),
+            contradiction: none_seen || negative || reasoning_over || cached_over || sum_over,
         }
     }
 }
@@ -151,17 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_cannot_be_true_are_flagged() {
+    fn counts_that_cannot_be_true_are_unknown_and_flagged() {
         check(r#"{"prompt_tokens":7,"completion_tokens":0}"#, Some([Some(7), None, None, None]), true);
         check(r#"{"prompt_tokens":7,"completion_tokens":-1}"#, Some([Some(7), None, None, None]), true);
+        check(r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":9}"#, Some([None; 4]), true);
         check(
-            r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":9}"#,
-            Some([Some(7), Some(3), None, None]),
+            r#"{"prompt_tokens":7,"completion_tokens":3,"reasoning_tokens":4,"cached_tokens":8}"#,
+            Some([None; 4]),
             true,
         );
         check(
-            r#"{"prompt_tokens":7,"completion_tokens":3,"reasoning_tokens":4,"cached_tokens":8}"#,
-            Some([Some(7), Some(3), Some(4), Some(8)]),
+            r#"{"prompt_tokens":7,"completion_tokens":3,"reasoning_tokens":4,"cached_tokens":6}"#,
+            Some([Some(7), None, None, Some(6)]),
             true,
         );
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::MetricUnit;
 use crate::judge::Verdict;
 use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
 use crate::schedule::{Segment, TrialCounts};
@@ -29,12 +30,17 @@ pub struct RequestRecord {
     pub case: String,
     /// When it was due; in a closed loop, when its client became free.
     pub scheduled_ns: u64,
+    /// When the speech that it sends ends by its schedule, from where its time counts; `null` where none is sent in real
+    /// time.
+    pub speech_end_ns: Option<u64>,
     /// When its last byte was written to the wire.
     pub sent_ns: Option<u64>,
     /// First output of any kind.
     pub first_output_ns: Option<u64>,
     /// First output other than reasoning.
     pub first_answer_ns: Option<u64>,
+    /// First sound.
+    pub first_audio_ns: Option<u64>,
     /// Last output.
     pub last_output_ns: Option<u64>,
     /// When it had its outcome.
@@ -51,6 +57,10 @@ pub struct RequestRecord {
     pub output_chunks: Option<u32>,
     /// Gaps between them.
     pub chunk_gaps_ns: Option<Vec<u64>>,
+    /// How long the sound of the reply lasts, or the file that was transcribed; `null` where it is not known.
+    pub audio_ns: Option<u64>,
+    /// How long a listener who starts at the first sound runs dry in all.
+    pub underrun_ns: Option<u64>,
     /// Prompt tokens by the server's count.
     pub input_tokens: Option<u64>,
     /// Completion tokens by the server's count.
@@ -69,6 +79,13 @@ pub struct RequestRecord {
     pub good: Option<bool>,
     /// Names of the limits it missed; `null` when it did not end `ok`.
     pub missed: Option<Vec<String>>,
+}
+
+impl RequestRecord {
+    /// The instant from which its time counts: the scheduled end of speech where it speaks, else its scheduled arrival.
+    pub fn begins_ns(&self) -> u64 {
+        self.speech_end_ns.unwrap_or(self.scheduled_ns)
+    }
 }
 
 /// One line of `samples.jsonl`: a reply kept in full, as evidence.
@@ -143,6 +160,9 @@ pub struct EndpointRecord {
     pub exited: Option<String>,
     /// The last lines of a launched endpoint's log, kept when it failed.
     pub log_tail: Vec<String>,
+    /// What was done otherwise than the contract lets expect, because the endpoint would not have it.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 /// Who started the endpoint.
@@ -220,8 +240,14 @@ pub struct StepRecord {
     pub input_tokens_per_second: Option<f64>,
     /// Completion tokens per second, of the same replies.
     pub output_tokens_per_second: Option<f64>,
-    /// Quantiles by metric: `ttft`, `tpot`, `e2e`, `inter_chunk`, `send_lag`.
+    /// Share of the completion tokens that were reasoning, over those of the same replies whose server counts both; `null`
+    /// when one of them has no count, or none counts reasoning.
+    pub reasoning_share: Option<Share>,
+    /// Quantiles of times by metric: `ttft`, `first_answer`, `first_audio`, `tpot`, `itl`, `e2e`, `underrun` over requests;
+    /// `inter_chunk` over all gaps between chunks; `send_lag`. A metric that applies to nothing is left out.
     pub metrics: BTreeMap<String, Quantiles>,
+    /// Quantiles of ratios by metric: `rtf`.
+    pub ratios: BTreeMap<String, RatioQuantiles>,
     /// The trials.
     pub trials: Vec<TrialRecord>,
     /// Why the step has no measured trial.
@@ -245,6 +271,24 @@ pub struct Quantiles {
     pub p99_ns: Option<u64>,
     /// The largest finite value.
     pub max_ns: Option<u64>,
+}
+
+/// The same of a ratio, in parts per million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatioQuantiles {
+    /// Requests to which the metric applies.
+    pub count: u64,
+    /// The median.
+    pub p50_ppm: Option<u64>,
+    /// The 90th percentile.
+    pub p90_ppm: Option<u64>,
+    /// The 95th percentile.
+    pub p95_ppm: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ppm: Option<u64>,
+    /// The largest finite value.
+    pub max_ppm: Option<u64>,
 }
 
 /// One measured run at one load.
@@ -311,12 +355,14 @@ pub struct ObjectiveEvidence {
     pub undecided: u64,
     /// Requests that ended `ok` but whose value could not be measured; any makes the objective UNKNOWN.
     pub unmeasured: u64,
+    /// The unit of `quantile`, `lower` and `upper`: nanoseconds or parts per million; `null` for shares.
+    pub unit: Option<MetricUnit>,
     /// The nearest-rank quantile; `null` when it falls among failures, and for shares.
-    pub quantile_ns: Option<u64>,
+    pub quantile: Option<u64>,
     /// Order statistics that bound the quantile at 95 % on each side; `null` where there is none or it is infinite.
-    pub lower_ns: Option<u64>,
-    /// See `lower_ns`.
-    pub upper_ns: Option<u64>,
+    pub lower: Option<u64>,
+    /// See `lower`.
+    pub upper: Option<u64>,
 }
 
 /// The slope of the number in flight over the window (method, section 4).

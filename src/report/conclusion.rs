@@ -62,11 +62,12 @@ fn capacity(result: &RunResult) -> Option<String> {
     let capacity = result.capacity.as_ref()?;
     let mut text = match (capacity.holds_at, capacity.breaks_at) {
         (Some(holds), Some(breaks)) => {
-            format!("Holds at {holds}{}; at {breaks} {}", goodput_there(capacity), breaking(result, capacity, breaks))
+            let there = goodput_there(capacity);
+            format!("{} at {holds}{there}; at {breaks} {}", held(result), breaking(result, capacity, breaks))
         }
         (Some(holds), None) => {
             let edge = if measured(result).last() == Some(holds) { ", the highest load measured" } else { "" };
-            format!("Holds at {holds}{edge}{}{}", goodput_there(capacity), closest(capacity))
+            format!("{} at {holds}{edge}{}{}", held(result), goodput_there(capacity), closest(capacity))
         }
         (None, Some(breaks)) => {
             let edge = if measured(result).next() == Some(breaks) { ", the lowest load measured" } else { "" };
@@ -79,6 +80,14 @@ fn capacity(result: &RunResult) -> Option<String> {
         text.push_str(" A higher load held again; that is not believed.");
     }
     Some(text)
+}
+
+/// What was seen is no promise where the verdict leaves it open.
+fn held(result: &RunResult) -> &'static str {
+    match result.verdict.as_ref().map(|verdict| verdict.overall) {
+        Some(Status::Unknown) => "Within the limits as far as was seen",
+        _ => "Holds",
+    }
 }
 
 /// The loads with a measured trial, ascending.
@@ -172,12 +181,18 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
         load_generator(result),
     ];
-    let warnings = figures::tally(figures::trials(result).flat_map(|(_, trial)| &trial.window.warnings));
+    let told = result.steps.iter().flat_map(figures::told);
+    let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
         let texts = warnings.iter().map(|(warning, count)| format!("{} {}", code_of(warning), grouped(*count)));
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// What the endpoint would not have, as whole sentences.
+pub(super) fn notices(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    result.endpoint.notices.iter().map(|notice| format!("notice: {notice}"))
 }
 
 /// The published code of a value that is published as a text.
@@ -186,17 +201,15 @@ pub(super) fn code_of(value: &impl serde::Serialize) -> String {
 }
 
 fn load_generator(result: &RunResult) -> String {
-    let worst = figures::trials(result)
-        .filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load)))
-        .max_by_key(|(lag, _)| *lag);
+    let told = || result.steps.iter().flat_map(|step| figures::told(step).map(|trial| (step.load, trial)));
+    let worst =
+        told().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
     let lag = worst.map_or_else(
         || "send lag not measured".to_owned(),
         |(lag, load)| format!("send lag p99 {} at worst, at {load}", format_nanos(lag)),
     );
-    let faulty: Vec<String> = figures::trials(result)
-        .filter(|(_, trial)| !trial.health.faults.is_empty())
-        .map(|(load, _)| load.to_string())
-        .collect();
+    let faulty: Vec<String> =
+        told().filter(|(_, trial)| !trial.health.faults.is_empty()).map(|(load, _)| load.to_string()).collect();
     match (figures::trials(result).next(), faulty.is_empty()) {
         (None, _) => "load generator: nothing was sent".to_owned(),
         (_, true) => format!("load generator kept its plan: {lag}"),

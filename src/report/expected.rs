@@ -244,6 +244,7 @@ load    warm-up  window  drain  under load
 ▸ 20/s      100     300     60        23 s
   30/s      100     300     60        16 s
 ▸ the load that must hold
+warm-up, window and drain are counted in requests, as many at every load
 
 objective     limit    requests  needed  can pass
 ─────────────────────────────────────────────────
@@ -323,7 +324,12 @@ fn a_smoke() -> SmokeReport {
         error: None,
         first_output_kind: Some(OutputKind::Content),
         first_output_ns: Some(41 * MS),
+        first_answer_ns: Some(41 * MS),
+        first_audio_ns: None,
         e2e_ns: Some(312 * MS),
+        audio_ns: None,
+        rtf_ppm: None,
+        underrun_ns: None,
         input_tokens: Some(9),
         output_tokens: Some(64),
         output_chunks: Some(64),
@@ -339,7 +345,12 @@ fn a_smoke() -> SmokeReport {
         error: Some("model `gamma` does not exist".to_owned()),
         first_output_kind: None,
         first_output_ns: None,
+        first_answer_ns: None,
+        first_audio_ns: None,
         e2e_ns: None,
+        audio_ns: None,
+        rtf_ppm: None,
+        underrun_ns: None,
         input_tokens: None,
         output_tokens: None,
         output_chunks: None,
@@ -349,6 +360,7 @@ fn a_smoke() -> SmokeReport {
         looks_like: None,
     };
     SmokeReport {
+        notices: Vec::new(),
         sent: SmokeSent {
             line: "POST http://127.0.0.1:8000/v1/chat/completions".to_owned(),
             protocol: "openai-chat".to_owned(),

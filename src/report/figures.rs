@@ -1,7 +1,7 @@
 //! Numbers and names as people read them, alike in every format. What was not measured is a dash, never 0.
 
-use crate::record::{Quantiles, RunResult, StepRecord, TrialRecord};
-use crate::units::{Load, Rate, Share, format_nanos};
+use crate::record::{Quantiles, RatioQuantiles, RunResult, StepRecord, TrialRecord};
+use crate::units::{Load, Rate, Share, format_measured_ratio, format_nanos};
 
 /// Stands for a number that was not measured.
 pub(super) const UNMEASURED: &str = "—";
@@ -44,21 +44,37 @@ impl Percentile {
             Self::P99 => quantiles.p99_ns,
         }
     }
+
+    fn of_ratio(self, quantiles: &RatioQuantiles) -> Option<u64> {
+        match self {
+            Self::P50 => quantiles.p50_ppm,
+            Self::P90 => quantiles.p90_ppm,
+            Self::P95 => quantiles.p95_ppm,
+            Self::P99 => quantiles.p99_ppm,
+        }
+    }
 }
 
-/// A quantile of a step's metric.
+/// A quantile of a step's metric, a time or a ratio.
 pub(super) fn quantile(step: &StepRecord, metric: &str, percentile: Percentile) -> String {
-    match step.metrics.get(metric) {
-        Some(quantiles) if quantiles.count > 0 => {
-            percentile.of(quantiles).map_or_else(|| UNBOUNDED.to_owned(), format_nanos)
-        }
+    let shown = |value: Option<u64>, show: fn(u64) -> String| value.map_or_else(|| UNBOUNDED.to_owned(), show);
+    match (step.metrics.get(metric), step.ratios.get(metric)) {
+        (Some(times), _) if times.count > 0 => shown(percentile.of(times), format_nanos),
+        (_, Some(ratios)) if ratios.count > 0 => shown(percentile.of_ratio(ratios), format_measured_ratio),
         _ => UNMEASURED.to_owned(),
     }
 }
 
+/// Whether a step has quantiles of a metric.
+pub(super) fn has(step: &StepRecord, metric: &str) -> bool {
+    step.metrics.contains_key(metric) || step.ratios.contains_key(metric)
+}
+
 /// The largest finite value of a step's metric.
 pub(super) fn largest(step: &StepRecord, metric: &str) -> String {
-    step.metrics.get(metric).and_then(|q| q.max_ns).map_or_else(|| UNMEASURED.to_owned(), format_nanos)
+    let time = step.metrics.get(metric).and_then(|times| times.max_ns).map(format_nanos);
+    let ratio = || step.ratios.get(metric).and_then(|ratios| ratios.max_ppm).map(format_measured_ratio);
+    time.or_else(ratio).unwrap_or_else(|| UNMEASURED.to_owned())
 }
 
 /// A number per second, with three significant digits below a thousand.
@@ -110,7 +126,17 @@ pub(super) fn long_time(nanos: u64) -> String {
 
 /// The name of a check or objective as people say it: `TTFT P95` for `ttft_p95`. Names that are not this tool's own stay.
 pub(super) fn check_name(id: &str) -> String {
-    for (prefix, metric) in [("ttft_p", "TTFT"), ("tpot_p", "TPOT"), ("e2e_p", "E2E")] {
+    const METRICS: [(&str, &str); 8] = [
+        ("ttft_p", "TTFT"),
+        ("first_answer_p", "First answer"),
+        ("first_audio_p", "First audio"),
+        ("tpot_p", "TPOT"),
+        ("itl_p", "Longest gap"),
+        ("e2e_p", "E2E"),
+        ("rtf_p", "RTF"),
+        ("underrun_p", "Underrun"),
+    ];
+    for (prefix, metric) in METRICS {
         if let Some(percent) = id.strip_prefix(prefix).filter(|p| is_percent(p)) {
             return format!("{metric} P{percent}");
         }
@@ -140,6 +166,13 @@ pub(super) fn is_closed_loop(result: &RunResult) -> bool {
 /// All trials of the run, with the load of their step.
 pub(super) fn trials(result: &RunResult) -> impl Iterator<Item = (Load, &TrialRecord)> {
     result.steps.iter().flat_map(|step| step.trials.iter().map(move |trial| (step.load, trial)))
+}
+
+/// The trials that the figures of a step are made of: those that are evidence, else the last.
+pub(super) fn told(step: &StepRecord) -> impl Iterator<Item = &TrialRecord> {
+    let is_evidence = |trial: &&TrialRecord| trial.complete && trial.health.faults.is_empty();
+    let last = step.trials.last().filter(|_| !step.trials.iter().any(|trial| is_evidence(&trial)));
+    step.trials.iter().filter(is_evidence).chain(last)
 }
 
 /// Adds up what trials counted by name.
@@ -194,6 +227,11 @@ mod tests {
         for (id, name) in [
             ("ttft_p95", "TTFT P95"),
             ("e2e_p99.9", "E2E P99.9"),
+            ("first_answer_p99", "First answer P99"),
+            ("first_audio_p95", "First audio P95"),
+            ("itl_p95", "Longest gap P95"),
+            ("rtf_p95", "RTF P95"),
+            ("underrun_p95", "Underrun P95"),
             ("success_rate", "success rate"),
             ("attainment", "attainment"),
             ("ttft_probe", "ttft_probe"),

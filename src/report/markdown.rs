@@ -5,7 +5,7 @@ use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quant
 use super::layout::Column;
 use super::{conclusion, figures, sweep};
 use crate::judge::{Check, Status, Verdict};
-use crate::record::{Reading, RunResult};
+use crate::record::{Reading, RunResult, StepRecord};
 
 /// Sweep columns above this rank are left to the folded tables, so that the table fits a comment.
 const SHOWN_RANK: u8 = 6;
@@ -24,6 +24,7 @@ pub fn markdown(result: &RunResult) -> String {
         parts.push(steps(result));
         parts.extend(remarks(result));
     }
+    parts.extend(conclusion::notices(result).map(|notice| text(&notice)));
     parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
     parts.extend(evidence(result));
     parts.push(about(result));
@@ -133,15 +134,19 @@ fn evidence(result: &RunResult) -> Option<String> {
 }
 
 fn quantiles(result: &RunResult) -> Vec<Column> {
+    let metrics = |step: &StepRecord| -> Vec<(String, u64)> {
+        let times = step.metrics.iter().map(|(name, found)| (name.clone(), found.count));
+        times.chain(step.ratios.iter().map(|(name, found)| (name.clone(), found.count))).collect()
+    };
     let rows: Vec<_> = result
         .steps
         .iter()
-        .flat_map(|step| step.metrics.iter().map(move |(name, found)| (step, name, found)))
+        .flat_map(|step| metrics(step).into_iter().map(move |(name, count)| (step, name, count)))
         .collect();
     let mut columns = vec![
         Column::words("load", rows.iter().map(|(step, ..)| step.load.to_string()).collect()),
-        Column::words("metric", rows.iter().map(|(_, name, _)| (*name).clone()).collect()),
-        Column::numbers("n", rows.iter().map(|(.., found)| grouped(found.count)).collect()),
+        Column::words("metric", rows.iter().map(|(_, name, _)| name.clone()).collect()),
+        Column::numbers("n", rows.iter().map(|(.., count)| grouped(*count)).collect()),
     ];
     for percentile in Percentile::ALL {
         let cells = rows.iter().map(|(step, name, _)| quantile(step, name, percentile)).collect();

@@ -108,6 +108,9 @@ fn steps(page: &mut Page, report: &PlanReport) {
     if report.steps.iter().any(|step| step.must_hold) {
         page.remark(&format!("{MARK} the load that must hold"), 0);
     }
+    if report.steps.iter().any(|step| step.requests.is_some()) {
+        page.remark("warm-up, window and drain are counted in requests, as many at every load", 0);
+    }
 }
 
 fn objectives(page: &mut Page, report: &PlanReport) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::contract::MetricUnit;
 use crate::judge::{Check, Claim, Reason, Status, Verdict};
 use crate::observe::{Outcome, Warning};
 use crate::record::*;
@@ -41,6 +42,8 @@ pub(super) fn step(per_second: u64, trial: u32, good: u64, ttft: [u64; 5], e2e: 
         success_rate: Some(Share::ONE),
         input_tokens_per_second: Some(offered * 32.0),
         output_tokens_per_second: Some(offered * 64.0),
+        reasoning_share: None,
+        ratios: BTreeMap::new(),
         metrics: BTreeMap::from([
             ("ttft".to_owned(), quantiles(ttft)),
             ("tpot".to_owned(), quantiles([12, 13, 14, 19, 25])),
@@ -74,9 +77,10 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
             violations: 300 - good,
             undecided: 0,
             unmeasured: 0,
-            quantile_ns: Some(204 * MS),
-            lower_ns: Some(196 * MS),
-            upper_ns: Some(231 * MS),
+            unit: Some(MetricUnit::Nanoseconds),
+            quantile: Some(204 * MS),
+            lower: Some(196 * MS),
+            upper: Some(231 * MS),
         }],
         drift: Some(DriftRecord { slope_per_s: 0.01, t: 0.2, growth: 0.0, drifting: false }),
         health: HealthRecord {
@@ -152,6 +156,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
             ready_after_ns: Some(2_300 * MS),
             exited: None,
             log_tail: Vec::new(),
+            notices: Vec::new(),
         },
         stopped: None,
         completeness: Completeness { planned: 4, measured: 4 },
@@ -306,6 +311,38 @@ pub(super) fn closed_loop() -> RunResult {
     result
 }
 
+/// Spoken replies whose text was thought out first: no token counts but a factor, and a promise about silence.
+pub(super) fn spoken() -> RunResult {
+    let mut only = step(20, 0, 300, [121, 150, 204, 262, 301], [912, 1_010, 1_060, 1_190, 1_260]);
+    only.metrics.remove("tpot");
+    only.output_tokens_per_second = None;
+    only.reasoning_share = share(437_000);
+    only.metrics.insert("first_answer".to_owned(), quantiles([221, 250, 304, 0, 401]));
+    only.metrics.insert("first_audio".to_owned(), quantiles([231, 260, 314, 372, 411]));
+    let silence = Quantiles { p50_ns: Some(0), p90_ns: Some(0), ..quantiles([1, 1, 40, 80, 90]) };
+    only.metrics.insert("underrun".to_owned(), silence);
+    let [p50_ppm, p90_ppm, p95_ppm, p99_ppm, max_ppm] = [352_941, 401_000, 420_000, 1_250_000, 1_300_000].map(Some);
+    only.ratios.insert("rtf".to_owned(), RatioQuantiles { count: 300, p50_ppm, p90_ppm, p95_ppm, p99_ppm, max_ppm });
+    if let Some(trial) = only.trials.first_mut() {
+        trial.objectives = vec![ObjectiveEvidence {
+            id: "rtf_p95".to_owned(),
+            n: 300,
+            violations: 4,
+            undecided: 0,
+            unmeasured: 0,
+            unit: Some(MetricUnit::PartsPerMillion),
+            quantile: Some(420_000),
+            lower: Some(411_000),
+            upper: Some(520_000),
+        }];
+    }
+    let checks = vec![
+        between(check("rtf_p95", Status::Pass, Reason::Held, "≤ 0.6", "0.420"), "0.411", "0.520"),
+        Check { observed: None, ..check("underrun_p99", Status::Unknown, Reason::NoAudioDuration, "≤ 0s", "") },
+    ];
+    result("voice", vec![only], checks, Status::Unknown)
+}
+
 /// A launched endpoint that ended before it was ready.
 pub(super) fn not_ready() -> RunResult {
     let row = |id, reason| Check { observed: None, samples: None, ..check(id, Status::Fail, reason, "≤ 500ms", "") };
@@ -328,13 +365,14 @@ pub(super) fn not_ready() -> RunResult {
 }
 
 /// Every sample, by name.
-pub(super) fn all() -> [(&'static str, RunResult); 6] {
+pub(super) fn all() -> [(&'static str, RunResult); 7] {
     [
         ("pass", pass()),
         ("fail", fail()),
         ("unknown", unknown()),
         ("cancelled", cancelled()),
         ("closed loop", closed_loop()),
+        ("spoken", spoken()),
         ("not ready", not_ready()),
     ]
 }

@@ -6,9 +6,10 @@ use super::figures::UNMEASURED;
 use super::layout::{Column, Page, lay_out, shortened};
 use crate::judge::Status;
 use crate::observe::{Outcome, OutputKind, Warning};
-use crate::units::format_nanos;
+use crate::units::{format_measured_ratio, format_nanos};
 
-/// What a dry run sent, received and could not prove. All times are since the request was due.
+/// What a dry run sent, received and could not prove. All times are since the request was due; where it speaks, since the end of
+/// its speech.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SmokeReport {
     /// What was sent, with secrets already masked.
@@ -17,6 +18,8 @@ pub struct SmokeReport {
     pub requests: Vec<SmokeRequest>,
     /// Each stability probe's answer.
     pub probes: Vec<ProbeAnswer>,
+    /// What the server would not have, and what was done instead.
+    pub notices: Vec<String>,
     /// What was proven not to work, each with a next step.
     pub problems: Vec<String>,
     /// What could not be proven, each with a next step.
@@ -51,8 +54,18 @@ pub struct SmokeRequest {
     pub first_output_kind: Option<OutputKind>,
     /// When it came, in nanoseconds.
     pub first_output_ns: Option<u64>,
+    /// When the first output other than reasoning came, in nanoseconds.
+    pub first_answer_ns: Option<u64>,
+    /// When the first sound came, in nanoseconds.
+    pub first_audio_ns: Option<u64>,
     /// When the last output came, in nanoseconds.
     pub e2e_ns: Option<u64>,
+    /// How long the sound lasts that was spoken or transcribed, in nanoseconds.
+    pub audio_ns: Option<u64>,
+    /// `e2e_ns` / `audio_ns`, in parts per million.
+    pub rtf_ppm: Option<u64>,
+    /// How long a listener who starts at the first sound runs dry in all, in nanoseconds.
+    pub underrun_ns: Option<u64>,
     /// Prompt tokens by the server's count.
     pub input_tokens: Option<u64>,
     /// Completion tokens by the server's count.
@@ -100,15 +113,26 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
     page.blank();
     let overall = report.overall();
     let text = match overall {
-        Status::Pass => "payload, reply, token counts and probes give data",
-        Status::Fail => "something does not work",
-        Status::Unknown => "something could not be proven",
+        Status::Pass => proven(report),
+        Status::Fail => "something does not work".to_owned(),
+        Status::Unknown => "something could not be proven".to_owned(),
     };
-    page.status_line(Some(overall), overall.word(), text);
+    page.status_line(Some(overall), overall.word(), &text);
+    for notice in &report.notices {
+        page.item(&format!("notice: {notice}"));
+    }
     for problem in report.problems.iter().chain(&report.unproven) {
         page.item(problem);
     }
     page.finish()
+}
+
+/// What gave data, and what of it there was none.
+fn proven(report: &SmokeReport) -> String {
+    let counted = report.requests.iter().all(|request| request.output_tokens.is_some());
+    let probed = if report.probes.is_empty() { "" } else { ", probes" };
+    let (gave, lacks) = if counted { (", token counts", "") } else { ("", "; there are no token counts") };
+    format!("payload, reply{gave}{probed} give data{lacks}")
 }
 
 fn sent(page: &mut Page, sent: &SmokeSent) {
@@ -116,7 +140,9 @@ fn sent(page: &mut Page, sent: &SmokeSent) {
     for (name, value) in &sent.headers {
         page.remark(&format!("{name}: {value}"), 2);
     }
-    page.remark(&sent.body, 2);
+    for line in sent.body.lines() {
+        page.remark(line, 2);
+    }
 }
 
 fn requests(page: &mut Page, requests: &[SmokeRequest]) {
@@ -139,6 +165,7 @@ fn requests(page: &mut Page, requests: &[SmokeRequest]) {
     for (line, request) in lines.rows.iter().zip(requests) {
         page.table_row(line, None);
         page.remark_if(request.error.as_ref(), 2);
+        page.remark_if(answer_and_sound(request).as_ref(), 2);
         page.remark_if(request.text.as_ref().map(|text| format!("“{text}”")).as_ref(), 2);
         page.remark_if(warnings(request).as_ref(), 2);
     }
@@ -156,6 +183,28 @@ fn first_output(request: &SmokeRequest) -> Option<String> {
         Some(at) => format!("{kind} {}", format_nanos(at)),
         None => kind.to_owned(),
     })
+}
+
+/// What there is to say beyond first and last output: an answer behind its reasoning, and sound.
+fn answer_and_sound(request: &SmokeRequest) -> Option<String> {
+    let unknown = request.first_audio_ns.is_some() && request.audio_ns.is_none();
+    let later = request.first_answer_ns.filter(|answer| Some(*answer) != request.first_output_ns);
+    let parts: Vec<String> = [
+        later.map(|at| format!("first answer {}", format_nanos(at))),
+        request.first_audio_ns.map(|at| format!("first audio {}", format_nanos(at))),
+        request.audio_ns.map(|length| format!("{} of sound", format_nanos(length))),
+        request.rtf_ppm.map(|ratio| format!("RTF {}", format_measured_ratio(ratio))),
+        request.underrun_ns.filter(|_| request.first_audio_ns.is_some()).map(underrun),
+        unknown.then(|| "how long the sound lasts is not known".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn underrun(nanos: u64) -> String {
+    if nanos == 0 { "no underrun".to_owned() } else { format!("underrun {}", format_nanos(nanos)) }
 }
 
 fn tokens(request: &SmokeRequest) -> String {

@@ -6,16 +6,25 @@ use super::figures::{self, Percentile, UNMEASURED, check_name, grouped, per_seco
 use super::layout::Column;
 use crate::observe::Outcome;
 use crate::record::{RunResult, StepRecord};
-use crate::units::Load;
+use crate::units::{Load, Share};
 
 /// Marks the load that must hold.
 pub(super) const MARK: &str = "▸";
 
-/// A latency and the percentiles of it that are shown where there is room.
-const LATENCIES: [(&str, &str, &[Percentile]); 3] = [
+/// A metric of requests: its name in records, the one above its columns, and the percentiles that are shown where there is
+/// room, besides those that an objective asks about.
+type Shown = (&'static str, &'static str, &'static [Percentile]);
+
+/// The metrics in the order of their columns.
+const METRICS: [Shown; 8] = [
     ("ttft", "TTFT", &[Percentile::P50, Percentile::P95, Percentile::P99]),
+    ("first_answer", "first answer", &[Percentile::P50, Percentile::P95]),
+    ("first_audio", "first audio", &[Percentile::P50, Percentile::P95]),
     ("tpot", "TPOT", &[Percentile::P50, Percentile::P99]),
+    ("itl", "longest gap", &[]),
     ("e2e", "E2E", &[Percentile::P50, Percentile::P99]),
+    ("rtf", "RTF", &[Percentile::P50, Percentile::P95]),
+    ("underrun", "underrun", &[Percentile::P95]),
 ];
 
 /// The columns, ranked by what can be left out first: a percentile that no objective asks about goes before one that
@@ -24,8 +33,8 @@ pub(super) fn columns(result: &RunResult) -> Vec<Column> {
     let steps = &result.steps;
     let must_hold = figures::load_that_must_hold(result);
     let mut columns = vec![Column::words("load", steps.iter().map(|step| load(step.load, must_hold)).collect())];
-    for (metric, group, shown) in LATENCIES {
-        columns.extend(latency(result, metric, group, shown));
+    for shown in METRICS {
+        columns.extend(metric_columns(result, shown));
     }
     let closed = figures::is_closed_loop(result);
     let rate = |group, name: &str, rank, value: fn(&StepRecord) -> Option<f64>| Column {
@@ -33,9 +42,11 @@ pub(super) fn columns(result: &RunResult) -> Vec<Column> {
         ..Column::numbers(name, steps.iter().map(|step| per_second(value(step))).collect()).ranked(rank)
     };
     columns.push(rate("completed", "req/s", if closed { 0 } else { 6 }, |step| step.completed));
-    columns.push(rate("output", "tok/s", 4, |step| step.output_tokens_per_second));
+    if steps.iter().any(|step| step.output_tokens_per_second.is_some()) || is_checked(result, "tpot") {
+        columns.push(rate("output", "tok/s", 4, |step| step.output_tokens_per_second));
+    }
     columns.push(rate("goodput", "req/s", 0, |step| step.goodput));
-    let part = |group, rank, value: fn(&StepRecord) -> Option<crate::units::Share>| Column {
+    let part = |group, rank, value: fn(&StepRecord) -> Option<Share>| Column {
         group,
         ..Column::numbers("", steps.iter().map(|step| share(value(step))).collect()).ranked(rank)
     };
@@ -52,16 +63,24 @@ fn load(load: Load, must_hold: Option<Load>) -> String {
     }
 }
 
-/// The columns of one latency.
-fn latency(result: &RunResult, metric: &str, group: &'static str, shown: &[Percentile]) -> Vec<Column> {
+/// The columns of one metric. Every run has TTFT and E2E; another metric has columns where a step has it or a check asks about
+/// it. The longest gap says little of a run that makes no promise about it, so only what is asked about is shown.
+fn metric_columns(result: &RunResult, (metric, group, shown): Shown) -> Vec<Column> {
+    let is_of_every_run = ["ttft", "e2e"].contains(&metric);
+    let has_one = result.steps.iter().any(|step| figures::has(step, metric));
+    // A first answer that is nowhere apart from the first output is told by TTFT.
+    let told_elsewhere = metric == "first_answer" || !is_checked(result, metric);
+    if !is_of_every_run && !has_one && told_elsewhere {
+        return Vec::new();
+    }
     let asked = asked_about(result, metric);
-    let main = asked.last().copied().unwrap_or(Percentile::P99);
     let mut percentiles: BTreeSet<Percentile> = shown.iter().copied().collect();
     percentiles.extend(&asked);
+    let main = asked.last().copied().or_else(|| percentiles.last().copied());
     let column = |percentile: Percentile| {
-        let rank = match (percentile == main, percentile, metric) {
-            (true, _, "tpot") => 3,
-            (true, ..) => 0,
+        let rank = match (Some(percentile) == main, percentile, metric) {
+            (true, ..) if is_of_every_run => 0,
+            (true, ..) => 3,
             (_, Percentile::P50, "ttft") => 5,
             (_, Percentile::P50, _) => 8,
             _ => 7,
@@ -72,7 +91,7 @@ fn latency(result: &RunResult, metric: &str, group: &'static str, shown: &[Perce
     percentiles.into_iter().map(column).collect()
 }
 
-/// The percentiles of a latency that the contract has objectives for.
+/// The percentiles of a metric that the contract has objectives for.
 fn asked_about(result: &RunResult, metric: &str) -> BTreeSet<Percentile> {
     let ids: BTreeSet<&str> = figures::trials(result)
         .flat_map(|(_, trial)| trial.objectives.iter().map(|objective| objective.id.as_str()))
@@ -83,15 +102,21 @@ fn asked_about(result: &RunResult, metric: &str) -> BTreeSet<Percentile> {
         .collect()
 }
 
+/// Whether a check of the verdict is about a metric, whatever the percentile.
+fn is_checked(result: &RunResult, metric: &str) -> bool {
+    let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
+    checks.into_iter().any(|check| check.id.strip_prefix(metric).is_some_and(|rest| rest.starts_with("_p")))
+}
+
 /// What a reader must know about a step besides its figures.
 pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(reason) = &step.not_measured {
         remarks.push(format!("not measured: {reason}"));
     }
-    let windows = || step.trials.iter().map(|trial| &trial.window);
+    let windows = || figures::told(step).map(|trial| &trial.window);
     let scheduled: u64 = windows().map(|window| window.scheduled).sum();
-    if step.trials.iter().any(|trial| !trial.complete) {
+    if figures::told(step).any(|trial| !trial.complete) {
         let decided: u64 = windows().map(|window| window.decided).sum();
         remarks.push(format!(
             "the window was cut short: {} of {} requests decided",
@@ -119,17 +144,32 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
             remarks.push(format!("{} of {} replies {name}", grouped(count), grouped(scheduled)));
         }
     }
+    remarks.extend(step.reasoning_share.and_then(reasoning));
     remarks.extend(
-        step.trials
-            .iter()
+        figures::told(step)
             .filter_map(|trial| trial.drift)
             .filter(|drift| drift.drifting)
             .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
     );
     remarks.extend(
-        step.trials.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
+        figures::told(step).flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
+    );
+    let void = step.trials.iter().filter(|trial| !figures::told(step).any(|told| told.trial == trial.trial));
+    remarks.extend(
+        void.filter(|trial| !trial.health.faults.is_empty())
+            .map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
     );
     remarks
+}
+
+/// How much of the output was reasoning, where any was.
+fn reasoning(share: Share) -> Option<String> {
+    let percent = match share.ppm() {
+        0 => return None,
+        1..10_000 => "less than 1%".to_owned(),
+        ppm => format!("{}%", ppm / 10_000),
+    };
+    Some(format!("reasoning is {percent} of the output tokens"))
 }
 
 /// The evidence behind each objective at each load: load, objective, violations, requests, quantile and its bounds.
@@ -146,8 +186,8 @@ pub(super) fn evidence(result: &RunResult) -> Vec<Column> {
     ];
     for (load, trial) in figures::trials(result) {
         for objective in &trial.objectives {
-            let time = |nanos: Option<u64>| nanos.map(crate::units::format_nanos);
-            let bounds = match (time(objective.lower_ns), time(objective.upper_ns)) {
+            let shown = |value: Option<u64>| Some(objective.unit?.show(value?));
+            let bounds = match (shown(objective.lower), shown(objective.upper)) {
                 (None, None) => UNMEASURED.to_owned(),
                 (lower, upper) => {
                     format!("{} … {}", lower.as_deref().unwrap_or(UNMEASURED), upper.as_deref().unwrap_or(UNMEASURED))
@@ -160,7 +200,7 @@ pub(super) fn evidence(result: &RunResult) -> Vec<Column> {
                 grouped(objective.undecided),
                 grouped(objective.unmeasured),
                 grouped(objective.n),
-                time(objective.quantile_ns).unwrap_or_else(|| UNMEASURED.to_owned()),
+                shown(objective.quantile).unwrap_or_else(|| UNMEASURED.to_owned()),
                 bounds,
             ];
             for (column, cell) in columns.iter_mut().zip(row) {

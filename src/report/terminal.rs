@@ -98,7 +98,7 @@ fn steps(page: &mut Page, result: &RunResult) {
 /// What was measured, with which health, and what repeats it.
 fn footer(page: &mut Page, result: &RunResult) {
     page.blank();
-    for line in conclusion::quality(result) {
+    for line in conclusion::notices(result).chain(conclusion::quality(result)) {
         page.paragraph(&line);
     }
     page.remark(&conclusion::identity(result), 0);

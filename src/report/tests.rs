@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{json, markdown, samples, terminal};
+use super::{SmokeReport, SmokeRequest, SmokeSent, json, markdown, samples, smoke, terminal};
 use crate::judge::Reason;
+use crate::observe::{Outcome, OutputKind};
 use crate::record::{Reading, RunResult};
 
 /// Display columns of a line of these tests, whose characters are all one column wide.
@@ -175,6 +176,92 @@ fn nothing_that_is_missing_is_shown_as_zero() {
     let row = page.lines().find(|line| line.starts_with("▸ 20/s")).expect("the step's row");
     assert!(row["▸ 20/s".len()..].split_whitespace().all(|cell| cell == "—"), "{row}");
     assert!(!row["▸ 20/s".len()..].contains('0'), "{row}");
+}
+
+#[test]
+fn metrics_have_columns_where_a_step_has_them_or_a_check_asks() {
+    let result = samples::spoken();
+    let page = terminal(&result, 200, false);
+    let header = page.lines().find(|line| line.contains("TTFT ")).expect("the header of the steps");
+    let groups: Vec<&str> = header.split("  ").map(str::trim).filter(|group| !group.is_empty()).collect();
+    let rates = ["completed", "goodput", "attainment", "success"];
+    assert_eq!(groups, [&["TTFT", "first answer", "first audio", "E2E", "RTF", "underrun"], rates.as_slice()].concat());
+    let row = page.lines().find(|line| line.starts_with("▸ 20/s")).expect("the step's row");
+    let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let times = ["121 ms", "204 ms", "262 ms", "221 ms", "304 ms", "231 ms", "314 ms", "912 ms", "1.19 s"];
+    let rest = ["0.353", "0.420", "40.0 ms", "20.0", "20.0", "100%", "100%"];
+    assert_eq!(cells[1..], [times.as_slice(), rest.as_slice()].concat());
+    assert!(page.contains("reasoning is 43% of the output tokens"), "{page}");
+
+    let mut asked = samples::spoken();
+    for step in &mut asked.steps {
+        step.metrics.retain(|name, _| ["ttft", "e2e"].contains(&name.as_str()));
+        step.ratios.clear();
+        step.reasoning_share = None;
+    }
+    let page = terminal(&asked, 200, false);
+    let header = page.lines().find(|line| line.contains("TTFT ")).expect("the header of the steps");
+    assert!(header.contains("RTF") && header.contains("underrun"), "what is asked about is missed: {header}");
+    assert!(!header.contains("first") && !header.contains("TPOT") && !page.contains("reasoning"), "{page}");
+}
+
+#[test]
+fn ratios_are_plain_numbers_in_every_table() {
+    let page = markdown(&samples::spoken());
+    for line in [
+        "| load | TTFT p50 | TTFT p99 | first answer p95 | first audio p95 | E2E p99 | RTF p95 | underrun p95 \
+         | completed req/s | goodput req/s | attainment | success |",
+        "| 20/s | rtf | 300 | 0.353 | 0.401 | 0.420 | 1.25 | 1.30 |",
+        "| 20/s | RTF&nbsp;P95 | 4 | 0 | 0 | 300 | 0.420 | 0.411&nbsp;…&nbsp;0.520 |",
+    ] {
+        assert!(page.lines().any(|found| found == line), "no line `{line}` in\n{page}");
+    }
+}
+
+#[test]
+fn a_dry_run_shows_an_answer_behind_its_reasoning_and_sound() {
+    let request = SmokeRequest {
+        case: "hello".to_owned(),
+        outcome: Outcome::Ok,
+        status: Some(200),
+        error: None,
+        first_output_kind: Some(OutputKind::Reasoning),
+        first_output_ns: Some(41 * samples::MS),
+        first_answer_ns: Some(200 * samples::MS),
+        first_audio_ns: Some(210 * samples::MS),
+        e2e_ns: Some(1_100 * samples::MS),
+        audio_ns: Some(3_100 * samples::MS),
+        rtf_ppm: Some(354_839),
+        underrun_ns: None,
+        input_tokens: None,
+        output_tokens: None,
+        output_chunks: Some(3),
+        finish_reason: None,
+        text: None,
+        warnings: Vec::new(),
+        looks_like: None,
+    };
+    let sent = SmokeSent { line: String::new(), protocol: String::new(), headers: vec![], body: String::new() };
+    let report = |requests| SmokeReport {
+        sent: sent.clone(),
+        notices: vec![],
+        requests,
+        probes: vec![],
+        problems: vec![],
+        unproven: vec![],
+    };
+    let page = smoke(&report(vec![request.clone()]), 80, false);
+    assert!(page.contains("\n  first answer 200 ms, first audio 210 ms, 3.10 s of sound, RTF 0.355\n"), "{page}");
+    let at_once = SmokeRequest {
+        first_answer_ns: request.first_output_ns,
+        first_audio_ns: None,
+        audio_ns: None,
+        rtf_ppm: None,
+        underrun_ns: None,
+        ..request
+    };
+    let page = smoke(&report(vec![at_once]), 80, false);
+    assert!(!page.contains("first answer") && !page.contains("sound"), "{page}");
 }
 
 #[test]

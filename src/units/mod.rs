@@ -1,4 +1,4 @@
-//! Numbers with units: rates, durations, shares, digests and offered loads.
+//! Numbers with units: rates, durations, shares, ratios, digests and offered loads.
 //!
 //! Everything that decides a verdict is kept in integers (nanoseconds, thousandths of a request per second, parts per
 //! million), so that it is equal on every platform and in every build.
@@ -6,11 +6,13 @@
 mod digest;
 mod duration;
 mod rate;
+mod ratio;
 mod share;
 
 pub use digest::{Digest, DigestBuilder};
 pub use duration::{format_duration, format_nanos, parse_duration};
 pub use rate::{Load, Rate};
+pub use ratio::{format_measured_ratio, format_ratio, parse_ratio};
 pub use share::Share;
 
 /// A written number that is not what its place asks for. The text completes "`…` is not a …".

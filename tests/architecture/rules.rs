@@ -30,9 +30,10 @@ pub(crate) const NODES: &[Node] = &[
     pure("units", &[]),
     pure("stats", &["units"]),
     pure("schedule", &["units"]),
-    pure("workload", &["units", "schedule"]),
-    pure("observe", &["units"]),
-    pure("contract", &["units", "schedule", "workload", "observe"]),
+    pure("audio", &["units"]),
+    pure("workload", &["units", "audio", "schedule"]),
+    pure("observe", &["units", "audio"]),
+    pure("contract", &["units", "audio", "schedule", "workload", "observe"]),
     pure("judge::verdict", &["units"]),
     pure("record", &["units", "stats", "schedule", "observe", "contract", "judge::verdict"]),
     pure("judge", &["units", "stats", "schedule", "observe", "contract", "record", "judge::verdict"]),
@@ -48,11 +49,15 @@ pub(crate) const NODES: &[Node] = &[
     shell("simulate", &["units", "stats", "schedule", "simulate::profile", "simulate::engine"]),
     // Records are appended as requests finish, so the driver is handed the open end of `requests.jsonl`. It trusts the same
     // certificates as the question whether the endpoint is ready.
-    shell("drive", &["units", "schedule", "workload", "observe", "contract", "record", "record::store", "endpoint"]),
+    shell(
+        "drive",
+        &["units", "audio", "schedule", "workload", "observe", "contract", "record", "record::store", "endpoint"],
+    ),
     shell(
         "app",
         &[
             "units",
+            "audio",
             "stats",
             "schedule",
             "workload",

@@ -14,6 +14,7 @@ mod judging;
 mod limits;
 mod lost_endpoint;
 mod real;
+mod realtime;
 #[path = "../support/run.rs"]
 mod run;
 mod scene;
@@ -24,4 +25,6 @@ mod server;
 mod tls;
 mod transport;
 mod truth;
+mod usage;
+mod voice;
 mod wire;

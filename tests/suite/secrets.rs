@@ -3,7 +3,11 @@
 use crate::scene::{Contract, Ran, Scene};
 use crate::scripted::{Answer, Scripted, reply, streamed};
 
-const SECRET: &str = "s3cr3t-\"serving\"-token-0123456789";
+/// Has every character in it that some encoder escapes.
+const SECRET: &str = r#"sk-Ab/Cd+9"q\z_XYZ01/23456789"#;
+
+/// Parts of it that no encoder touches.
+const PARTS: [&str; 2] = ["sk-Ab", "_XYZ01"];
 
 fn endpoint(url: &str) -> String {
     format!("url: {url}\n  headers: {{ Authorization: {{ env: SERVING_TOKEN, prefix: \"Bearer \" }} }}")
@@ -19,14 +23,13 @@ fn run<'a>(scene: &'a Scene, arguments: &[&str]) -> Ran<'a> {
 /// Nothing that was written or said holds a good part of the secret.
 #[track_caller]
 fn assert_hidden(scene: &Scene, ran: &Ran<'_>) {
-    let part = "s3cr3t-";
     let mut places = vec![("standard output".to_owned(), ran.stdout.clone())];
     places.push(("standard error".to_owned(), ran.stderr.clone()));
     if scene.path("runs").exists() {
         places.extend(scene.files().into_iter().map(|(path, content)| (path.display().to_string(), content)));
     }
     for (place, content) in places {
-        let at = content.find(part);
+        let at = PARTS.iter().find_map(|part| content.find(part));
         assert_eq!(at, None, "{place}: {}", &content[at.unwrap_or(0)..].chars().take(80).collect::<String>());
     }
 }
@@ -73,6 +76,53 @@ fn what_the_server_echoes_is_masked_everywhere() {
 }
 
 #[test]
+fn what_the_server_echoes_in_escapes_is_masked_everywhere() {
+    const PHP: &str = r#"sk-Ab\/Cd+9\"q\\z_XYZ01\/23456789"#;
+    const DOT_NET: &str = r"sk-Ab/Cd\u002B9\u0022q\\z_XYZ01/23456789";
+    const URL: &str = "sk-Ab%2fCd%2B9%22q%5Cz_XYZ01%2F23456789";
+    const HTML: &str = r"sk-Ab/Cd&#43;9&quot;q\z_XYZ01/23456789";
+    let server = echo(&[
+        |_| streamed(&format!("your token is {HTML}, or {URL}"), "stop"),
+        |_| {
+            reply(
+                "401 Unauthorized",
+                "application/json",
+                &format!(r#"{{"error":{{"message":"bad token {DOT_NET}"}}}}"#),
+            )
+        },
+        |_| reply("403 Forbidden", "application/json", &format!(r#"{{"fault":["bad token {DOT_NET}"]}}"#)),
+        |_| reply("403 Forbidden", "application/json", &format!(r#"{{"fault":["bad token {PHP}""#)),
+        |_| reply("500 Oops", "text/plain", &format!("bad token {URL}")),
+        |_| reply("500 Oops", "text/plain", &format!("{}{URL}", "x".repeat(190))),
+        |_| reply("200 OK", "text/html", &format!("<p>bad token {HTML}")),
+        |_| reply("200 OK", "text/event-stream", &format!("data: {{\"error\": \"{PHP}\"}}\n\n")),
+    ]);
+    let mut contract = Contract::of(endpoint(&server.url()));
+    contract.loads = "40/s";
+    let scene = Scene::with(&contract, "");
+    let ran = run(&scene, &["gate", "--runs", "runs", "contract.yaml"]);
+    let result = ran.result();
+    for status in [401, 403, 500, 200] {
+        let masked = |line: &serde_json::Value| {
+            line["status"] == status && line["error"].as_str().is_some_and(|error| error.contains("***"))
+        };
+        assert!(result.requests().iter().any(masked), "{status}");
+    }
+    let samples = crate::scene::read(&result.folder.join("samples.jsonl"));
+    assert!(samples.contains("your token is ***, or ***"), "{samples}");
+    assert_hidden(&scene, &ran);
+
+    let server = echo(&[|_| streamed(&format!("your token is {HTML}, or {URL}"), "stop")]);
+    contract.endpoint = endpoint(&server.url());
+    let scene = Scene::with(&contract, "");
+    let ran = run(&scene, &["smoke", "--output", "smoke.json", "contract.yaml"]);
+    assert!(ran.stdout.contains("your token is ***, or ***"), "{}", ran.stdout);
+    assert_hidden(&scene, &ran);
+    let written = crate::scene::read(&scene.path("smoke.json"));
+    assert!(PARTS.iter().all(|part| !written.contains(part)), "{written}");
+}
+
+#[test]
 fn a_dry_run_masks_what_it_shows() {
     let server = echo(&[|token| streamed(&format!("your token is {token}"), token)]);
     let scene = Scene::with(&Contract::of(endpoint(&server.url())), "");
@@ -81,7 +131,8 @@ fn a_dry_run_masks_what_it_shows() {
         assert!(ran.stdout.contains("Bearer ***"), "{}", ran.stdout);
         assert!(ran.stdout.contains("your token is ***"), "{}", ran.stdout);
         assert_hidden(&scene, &ran);
-        assert!(!crate::scene::read(&scene.path("smoke.json")).contains("s3cr3t-"));
+        let written = crate::scene::read(&scene.path("smoke.json"));
+        assert!(PARTS.iter().all(|part| !written.contains(part)), "{written}");
     }
     let url = server.url();
     let flags =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use goodput::contract::HttpVersion;
+use goodput::contract::{Endpoint, HttpVersion};
 use goodput::observe::{Outcome, Warning};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
@@ -165,6 +165,54 @@ async fn an_answer_before_the_request_was_read_is_the_answer() {
     }
 }
 
+/// An answer to nothing is no answer to the request, however well it reads.
+#[tokio::test]
+async fn a_reply_that_is_over_before_the_request_was_sent_is_no_answer_to_it() {
+    let server = Server::start(|_, mut stream| async move {
+        stream.write_all(reply("").as_bytes()).await.unwrap();
+        tokio::time::sleep(HANG).await;
+    })
+    .await;
+    let client = Client::to(&server.url());
+    // More than the sockets' buffers hold, so that sending it cannot end.
+    let exchange = client.send(Bytes::from(vec![b'x'; 32 << 20])).await;
+    assert_eq!(exchange.trace.outcome, Outcome::ProtocolError, "{}", error(&exchange));
+    assert!(error(&exchange).contains("before the request was sent"), "{}", error(&exchange));
+    assert_eq!(client.pool.open_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_reply_that_nobody_asked_for_is_not_the_next_requests() {
+    let unasked = reply("").replace("\"ok\"", "\"no\"");
+    for pause in [Duration::ZERO, REST / 2] {
+        let unasked = unasked.clone();
+        let server = Server::start(move |_, mut stream| {
+            let unasked = unasked.clone();
+            async move {
+                while read_request(&mut stream).await.is_some() {
+                    // Without a pause both come in one write.
+                    let (mut now, mut later) = (reply(""), unasked.clone());
+                    if pause.is_zero() {
+                        now.push_str(&std::mem::take(&mut later));
+                    }
+                    drop(stream.write_all(now.as_bytes()).await);
+                    tokio::time::sleep(pause).await;
+                    drop(stream.write_all(later.as_bytes()).await);
+                }
+            }
+        })
+        .await;
+        let client = Client::to(&server.url());
+        for asked in 1..=3 {
+            let exchange = client.ask().await;
+            assert_ok(&exchange);
+            assert_eq!(exchange.trace.texts.unwrap().text, "ok");
+            assert_eq!(server.accepted(), asked, "such a connection carries nothing more");
+            tokio::time::sleep(REST).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_status_line_that_is_none_is_a_protocol_error() {
     for bytes in [
@@ -235,4 +283,18 @@ async fn a_url_of_http2_is_not_answered_by_http1() {
         exchange.trace.outcome,
         error(&exchange)
     );
+}
+
+/// Interim replies are no reply, however many come.
+#[tokio::test]
+async fn endless_interim_replies_end_at_the_limit() {
+    let server = Server::start(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+        while stream.write_all(&interim).await.is_ok() {}
+    })
+    .await;
+    let limited = Endpoint { timeout: Duration::from_secs(2), ..endpoint(&server.url()) };
+    let exchange = Client::of(&limited).ask().await;
+    assert_eq!((exchange.trace.outcome, exchange.trace.status), (Outcome::Timeout, None), "{}", error(&exchange));
 }

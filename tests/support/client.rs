@@ -6,6 +6,7 @@ use bytes::Bytes;
 use goodput::contract::{Endpoint, HttpVersion};
 use goodput::drive::{Clock, Exchange, Order, Pool, Target, exchange};
 use goodput::observe::{Outcome, Protocol};
+use goodput::workload::{Content, RenderedCase};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Server, answer_once};
@@ -28,6 +29,8 @@ pub(crate) fn endpoint(url: &str) -> Endpoint {
         http: HttpVersion::Auto,
         ca_file: None,
         proxy: None,
+        input_audio: None,
+        output_audio: None,
         launch: None,
     }
 }
@@ -56,8 +59,13 @@ impl Client {
 
     /// Sends a request with this body that is due now.
     pub(crate) async fn send(&self, body: Bytes) -> Exchange {
-        let order =
-            Order { body, request_id: "test-1".to_owned(), scheduled_ns: self.clock.now_ns(), keep_texts: true };
+        self.send_content(Content::Json(body), None).await
+    }
+
+    /// Sends this content, with so much sound in it, due now.
+    pub(crate) async fn send_content(&self, content: Content, audio_ns: Option<u64>) -> Exchange {
+        let case = RenderedCase { id: "one".to_owned(), content, audio_ns };
+        let order = Order::of(&case, "test-1".to_owned(), self.clock.now_ns(), true);
         let cancel = CancellationToken::new();
         let asking = exchange(&self.pool, &self.target, self.clock, order, &cancel);
         tokio::time::timeout(HANG, asking).await.expect("no hang")

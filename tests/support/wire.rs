@@ -8,9 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::RequestTrace;
 
-/// Cases of dialects that are not read yet; each goes with the work that brings its dialect.
-pub(crate) const UNSUPPORTED: [&str; 2] = ["openai_ws", "openai_audio"];
-
 /// One case.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Case {
@@ -30,13 +27,22 @@ pub(crate) struct Case {
     pub(crate) expect: Map<String, Value>,
 }
 
-/// Bytes that leave the server together.
+/// Bytes that leave the server together; of a WebSocket, a frame.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Write {
     #[serde(default)]
     pub(crate) at_ms: u64,
     #[serde(default)]
     b64: String,
+    /// Of a frame: `text`, `binary`, `cont`, `ping`, `pong` or `close`.
+    #[serde(default)]
+    pub(crate) op: String,
+    /// Of a frame: whether it ends its message; the default is that it does.
+    pub(crate) fin: Option<bool>,
+    /// Of a frame that closes: why.
+    pub(crate) code: Option<u16>,
+    #[serde(default)]
+    pub(crate) reason: String,
 }
 
 impl Write {
@@ -58,8 +64,8 @@ impl Write {
 }
 
 impl Case {
-    /// Every case of the dialects that are read, in the order of their names.
-    pub(crate) fn supported() -> Vec<Self> {
+    /// Every case, in the order of their names.
+    pub(crate) fn all() -> Vec<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/wire");
         let mut paths: Vec<_> =
             std::fs::read_dir(folder).expect("the fixtures are there").flatten().map(|e| e.path()).collect();
@@ -70,7 +76,12 @@ impl Case {
             let text = std::fs::read_to_string(path).expect("the fixture can be read");
             serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{}: {fault}", path.display()))
         };
-        paths.iter().map(read).filter(|case| !UNSUPPORTED.contains(&case.adapter.as_str())).collect()
+        paths.iter().map(read).collect()
+    }
+
+    /// Whether its writes are the frames of a WebSocket.
+    pub(crate) fn is_frames(&self) -> bool {
+        self.adapter.ends_with("_ws")
     }
 
     /// A header of the reply.
@@ -145,6 +156,8 @@ pub(crate) fn conclusions(trace: &RequestTrace) -> Map<String, Value> {
         "http_status": trace.status,
         "retry_after_s": trace.retry_after_s,
         "error": trace.error,
+        "close_code": trace.close_code,
+        "audio_bytes": trace.audio_bytes,
     });
     match table {
         Value::Object(map) => map,

@@ -5,9 +5,11 @@ use std::time::Duration;
 use url::Url;
 
 use super::{Known, Meaning};
+use crate::audio::{Encoding, PcmFormat};
 use crate::contract::document::join;
 use crate::contract::model::{Endpoint, HttpVersion, Launch, LaunchWhat};
 use crate::contract::{raw, secrets};
+use crate::observe::{Protocol, REALTIME_AUDIO};
 use crate::units::format_duration;
 
 /// Longest life of a request when the contract does not say.
@@ -15,12 +17,15 @@ pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(600);
 const DEFAULT_FIRST_TOKEN_WITHIN: Duration = Duration::from_secs(120);
+/// What the simulated endpoint speaks.
+const SIMULATED: [Protocol; 3] = [Protocol::OpenaiChat, Protocol::OpenaiChatJson, Protocol::OpenaiCompletions];
+const AUDIO: &str = "/endpoint/audio";
 const DEFAULT_STOP_WITHIN: Duration = Duration::from_secs(30);
 
 impl Meaning<'_> {
     pub(super) fn endpoint(&mut self, written: raw::Endpoint, known: Known) -> Option<Endpoint> {
         let simulated = written.launch.as_ref().is_some_and(|launch| launch.simulate.is_some());
-        let url = self.url(written.url.as_deref(), simulated);
+        let url = self.url(written.url.as_deref(), simulated, known.protocol);
         let model = self.plain_text(written.model, "/endpoint/model");
         let headers = self.headers(written.headers.unwrap_or_default());
         let idle_timeout = self.idle_timeout(written.idle_timeout.as_ref(), known.timeout);
@@ -28,7 +33,11 @@ impl Meaning<'_> {
         let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
         let proxy = self.proxy(written.proxy.as_deref());
         let has_launch = self.is_written(written.launch.as_ref(), "/endpoint/launch");
-        let launch = written.launch.and_then(|launch| self.launch(launch));
+        let launch = written.launch.and_then(|launch| self.launch(launch, known.protocol));
+        let (input_audio, output_audio) = self.audio(written.audio.unwrap_or_default(), known.protocol);
+        if let (Some(Protocol::OpenaiRealtime), Some(raw::HttpVersion::Http2)) = (known.protocol, written.http) {
+            self.fault("/endpoint/http", "a WebSocket is opened over HTTP/1.1; remove the key");
+        }
         Some(Endpoint {
             url: url?,
             protocol: known.protocol?,
@@ -43,13 +52,19 @@ impl Meaning<'_> {
             },
             ca_file,
             proxy: if has_proxy { Some(proxy?) } else { None },
+            input_audio,
+            output_audio,
             launch: if has_launch { Some(launch?) } else { None },
         })
     }
 
-    fn url(&mut self, written: Option<&str>, simulated: bool) -> Option<Url> {
+    fn url(&mut self, written: Option<&str>, simulated: bool, protocol: Option<Protocol>) -> Option<Url> {
         let pointer = "/endpoint/url";
-        let url = self.http_url(written?, pointer, &["http", "https"])?;
+        let schemes: &[&str] = match protocol {
+            Some(Protocol::OpenaiRealtime) => &["ws", "wss", "http", "https"],
+            _ => &["http", "https"],
+        };
+        let url = self.http_url(written?, pointer, schemes)?;
         if url.fragment().is_some() {
             self.fault(pointer, "a fragment (`#…`) is never sent; remove it");
             return None;
@@ -67,6 +82,23 @@ impl Meaning<'_> {
             return None;
         }
         Some(url)
+    }
+
+    /// The formats of sound that is sent and that comes back.
+    fn audio(&mut self, written: raw::Audio, protocol: Option<Protocol>) -> (Option<PcmFormat>, Option<PcmFormat>) {
+        let realtime = protocol == Some(Protocol::OpenaiRealtime);
+        let default = realtime.then_some(REALTIME_AUDIO);
+        let speaks = realtime || protocol.is_none_or(|protocol| protocol == Protocol::OpenaiSpeech);
+        let (input_at, output_at) = (join(AUDIO, "input"), join(AUDIO, "output"));
+        if written.input.is_some() && !realtime && protocol.is_some() {
+            self.fault_at_key(&input_at, "only `openai-realtime` is sent sound without a container; remove the key");
+        }
+        if written.output.is_some() && !speaks {
+            self.fault_at_key(&output_at, "only `openai-realtime` and `openai-speech` answer in sound; remove the key");
+        }
+        let input = written.input.and_then(|format| audio_format(&format)).or(default);
+        let output = written.output.and_then(|format| audio_format(&format)).or(default);
+        (input, output)
     }
 
     fn proxy(&mut self, written: Option<&str>) -> Option<Url> {
@@ -128,7 +160,7 @@ impl Meaning<'_> {
         Some(idle)
     }
 
-    fn launch(&mut self, written: raw::Launch) -> Option<Launch> {
+    fn launch(&mut self, written: raw::Launch, protocol: Option<Protocol>) -> Option<Launch> {
         let pointer = "/endpoint/launch";
         let command_at = join(pointer, "command");
         let has_command = self.is_written(written.command.as_ref(), &command_at);
@@ -141,6 +173,13 @@ impl Meaning<'_> {
                     "write {what} `command` (a server to start) and `simulate` (a profile of the simulated endpoint)"
                 ),
             );
+        }
+        if let (Some(_), Some(protocol)) = (&written.simulate, protocol)
+            && !SIMULATED.contains(&protocol)
+        {
+            let spoken = SIMULATED.map(Protocol::name).join(", ");
+            let message = format!("the simulated endpoint speaks {spoken}, and not `{}`", protocol.name());
+            self.fault_at_key(&join(pointer, "simulate"), message);
         }
         let what = match written.simulate {
             Some(profile) => Some(LaunchWhat::Simulate(self.folder.join(profile))),
@@ -173,6 +212,24 @@ impl Meaning<'_> {
     }
 }
 
+/// The format as written; its bounds are the schema's, and what is missing is told there.
+fn audio_format(written: &raw::AudioFormat) -> Option<PcmFormat> {
+    let encoding = match written.encoding {
+        None | Some(raw::AudioEncoding::Pcm16) => Encoding::Pcm16,
+        Some(raw::AudioEncoding::G711Ulaw) => Encoding::G711Ulaw,
+        Some(raw::AudioEncoding::G711Alaw) => Encoding::G711Alaw,
+    };
+    let sample_rate = u32::try_from(written.sample_rate?.0).ok()?;
+    let channels = written.channels.map_or(Some(1), |channels| u16::try_from(channels.0).ok())?;
+    Some(PcmFormat { encoding, sample_rate, channels })
+}
+
 fn example(schemes: &[&str]) -> &'static str {
-    if schemes.contains(&"https") { "http://127.0.0.1:8000/v1/chat/completions" } else { "http://proxy.example:3128" }
+    if schemes.contains(&"wss") {
+        "ws://127.0.0.1:8000/v1/realtime"
+    } else if schemes.contains(&"https") {
+        "http://127.0.0.1:8000/v1/chat/completions"
+    } else {
+        "http://proxy.example:3128"
+    }
 }

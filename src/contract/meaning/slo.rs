@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::{Known, Meaning};
 use crate::contract::document::join;
-use crate::contract::model::{LatencyMetric, Objective, RequestLimits, Slo};
+use crate::contract::metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
+use crate::contract::model::Slo;
 use crate::contract::raw::{self, Metric, TrafficModel};
-use crate::contract::schema::DurationText;
+use crate::contract::schema::{AtMost, DurationText};
 use crate::observe::Protocol;
-use crate::units::{Load, Share, format_duration};
+use crate::units::{Load, Share, format_duration, parse_duration, parse_ratio};
 
 const OBJECTIVES: &str = "/slo/objectives";
 const REQUEST: &str = "/slo/request";
@@ -17,18 +18,20 @@ const AT_LOAD: &str = "/slo/at_load";
 const AT_CONCURRENCY: &str = "/slo/at_concurrency";
 
 impl Meaning<'_> {
-    /// What must hold, and the largest latency limit in it as far as it could be read.
+    /// What must hold, and the largest limit in it on how long a request may take, as far as it could be read.
     pub(super) fn slo(&mut self, written: &raw::Slo, known: Known) -> (Option<Slo>, Option<Duration>) {
         let request = self.request_limits(written.request.as_ref(), known);
-        let limited = self.is_written(written.request.as_ref(), REQUEST)
-            && written.request.as_ref().is_none_or(|r| r.ttft.is_some() || r.tpot.is_some() || r.e2e.is_some());
+        let is_limited = |limits: &raw::RequestLimits| {
+            limits.rtf.is_some() || limits.durations().iter().any(|(_, limit)| limit.is_some())
+        };
+        // A limit that was refused was meant to be one.
+        let limited = self.refused.iter().any(|pointer| pointer.starts_with(REQUEST))
+            || written.request.as_ref().is_some_and(is_limited);
         let objectives = self.objectives(written.objectives.as_deref().unwrap_or_default(), known, limited);
         let at = self.at(written, known.traffic);
-        let of_objectives = objectives.iter().flatten().filter_map(|objective| match objective {
-            Objective::Latency { at_most, .. } => Some(*at_most),
-            Objective::SuccessRate { .. } | Objective::Attainment { .. } => None,
-        });
-        let largest = request.set().map(|(_, limit)| limit).chain(of_objectives).max();
+        let of_objectives = objectives.iter().flatten().filter_map(Objective::limit);
+        let waits = request.set().chain(of_objectives).filter(|(metric, _)| metric.is_wait());
+        let largest = waits.map(|(_, limit)| Duration::from_nanos(limit)).max();
         let objectives: Option<Vec<Objective>> = objectives.into_iter().collect();
         let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at });
         (slo, largest)
@@ -36,21 +39,35 @@ impl Meaning<'_> {
 
     fn request_limits(&mut self, written: Option<&raw::RequestLimits>, known: Known) -> RequestLimits {
         let Some(written) = written else { return RequestLimits::default() };
-        let tpot = join(REQUEST, "tpot");
-        if written.tpot.is_some() {
-            self.needs_stream(LatencyMetric::Tpot, known.protocol, &tpot);
+        let mut limits = Vec::new();
+        for (metric, limit) in written.durations() {
+            let pointer = join(REQUEST, metric.name());
+            if self.is_written(limit, &pointer) {
+                self.fits_protocol(metric, known, &pointer);
+                limits.extend(self.duration_limit(metric, limit, &pointer, known).map(|limit| (metric, limit)));
+            }
         }
-        RequestLimits {
-            ttft: self.latency_limit(written.ttft.as_ref(), &join(REQUEST, "ttft"), known),
-            tpot: self.latency_limit(written.tpot.as_ref(), &tpot, known),
-            e2e: self.latency_limit(written.e2e.as_ref(), &join(REQUEST, "e2e"), known),
+        let rtf = join(REQUEST, RequestMetric::Rtf.name());
+        if self.is_written(written.rtf.as_ref(), &rtf) {
+            self.fits_protocol(RequestMetric::Rtf, known, &rtf);
+            let limit = written.rtf.and_then(|limit| self.ratio_limit(limit, &rtf));
+            limits.extend(limit.map(|limit| (RequestMetric::Rtf, limit)));
         }
+        limits.into_iter().collect()
     }
 
-    /// A latency limit; one beyond the timeout would never be what a request is judged by.
-    fn latency_limit(&mut self, written: Option<&DurationText>, pointer: &str, known: Known) -> Option<Duration> {
-        let limit = self.limit(written, pointer)?;
-        if let Some(timeout) = known.timeout.filter(|timeout| *timeout < limit) {
+    /// A limit in nanoseconds. One beyond the timeout would never be what a request is judged by; and a listener can be
+    /// spared every silence, while nothing else takes no time.
+    fn duration_limit(
+        &mut self,
+        metric: RequestMetric,
+        written: Option<&DurationText>,
+        pointer: &str,
+        known: Known,
+    ) -> Option<u64> {
+        let may_be_zero = metric == RequestMetric::Underrun;
+        let limit = if may_be_zero { self.duration(written, pointer)? } else { self.limit(written, pointer)? };
+        if let Some(timeout) = known.timeout.filter(|timeout| metric.is_wait() && *timeout < limit) {
             let message = format!(
                 "longer than the `timeout` of {}, which ends a request before; lower the limit or raise `endpoint.timeout`",
                 format_duration(timeout)
@@ -58,17 +75,27 @@ impl Meaning<'_> {
             self.fault(pointer, message);
             return None;
         }
+        u64::try_from(limit.as_nanos()).ok()
+    }
+
+    /// A limit in parts per million.
+    fn ratio_limit(&mut self, written: f64, pointer: &str) -> Option<u64> {
+        let limit = self.unit(parse_ratio(&written.to_string()), pointer)?;
+        if limit == 0 {
+            self.fault(pointer, "zero can never be met; write a number above zero");
+            return None;
+        }
         Some(limit)
     }
 
-    fn needs_stream(&mut self, metric: LatencyMetric, protocol: Option<Protocol>, pointer: &str) -> bool {
-        let Some(protocol) = protocol.filter(|p| metric == LatencyMetric::Tpot && !p.streams()) else { return true };
-        let message = format!(
-            "`tpot` needs a stream, and `{}` reads one body; use a streamed protocol or `e2e`",
-            protocol.name()
-        );
-        self.fault_at_key(pointer, message);
-        false
+    /// Tells where a protocol cannot show a metric, with what to use instead.
+    fn fits_protocol(&mut self, metric: RequestMetric, known: Known, pointer: &str) -> bool {
+        let misfit = known.protocol.and_then(|protocol| misfit(metric, protocol));
+        let fits = misfit.is_none();
+        if let Some(message) = misfit {
+            self.fault_at_key(pointer, message);
+        }
+        fits
     }
 
     fn objectives(
@@ -92,12 +119,19 @@ impl Meaning<'_> {
     }
 
     fn objective(&mut self, written: &raw::Objective, pointer: &str, known: Known, limited: bool) -> Option<Objective> {
-        match written.metric? {
-            Metric::Ttft => self.latency(LatencyMetric::Ttft, written, pointer, known),
-            Metric::Tpot => self.latency(LatencyMetric::Tpot, written, pointer, known),
-            Metric::E2e => self.latency(LatencyMetric::E2e, written, pointer, known),
+        let metric = match written.metric? {
+            Metric::Ttft => RequestMetric::Ttft,
+            Metric::FirstAnswer => RequestMetric::FirstAnswer,
+            Metric::FirstAudio => RequestMetric::FirstAudio,
+            Metric::Tpot => RequestMetric::Tpot,
+            Metric::Itl => RequestMetric::Itl,
+            Metric::E2e => RequestMetric::E2e,
+            Metric::Rtf => RequestMetric::Rtf,
+            Metric::Underrun => RequestMetric::Underrun,
             Metric::SuccessRate => {
-                self.floor("success_rate", written, pointer).map(|at_least| Objective::SuccessRate { at_least })
+                return self
+                    .floor("success_rate", written, pointer)
+                    .map(|at_least| Objective::SuccessRate { at_least });
             }
             Metric::Attainment => {
                 if !limited {
@@ -105,37 +139,69 @@ impl Meaning<'_> {
                         write one, as in `request: { ttft: 3s }`, or use `success_rate`";
                     self.fault(&join(pointer, "metric"), message);
                 }
-                self.floor("attainment", written, pointer).map(|at_least| Objective::Attainment { at_least })
+                return self.floor("attainment", written, pointer).map(|at_least| Objective::Attainment { at_least });
             }
-        }
+        };
+        self.percentile_of(metric, written, pointer, known)
     }
 
-    fn latency(
+    fn percentile_of(
         &mut self,
-        metric: LatencyMetric,
+        metric: RequestMetric,
         written: &raw::Objective,
         pointer: &str,
         known: Known,
     ) -> Option<Objective> {
         let name = metric.name();
-        let streams = self.needs_stream(metric, known.protocol, &join(pointer, "metric"));
+        let (noun, example) = match metric.unit() {
+            MetricUnit::Nanoseconds => ("latency", "3s"),
+            MetricUnit::PartsPerMillion => ("ratio", "0.5"),
+        };
+        let fits = self.fits_protocol(metric, known, &join(pointer, "metric"));
         let has_floor = self.is_written(written.at_least.as_ref(), &join(pointer, "at_least"));
         if has_floor {
-            let message = format!("`{name}` is a latency and has no floor; write `percentile` and `at_most`");
+            let message = format!("`{name}` is a {noun} and has no floor; write `percentile` and `at_most`");
             self.fault_at_key(&join(pointer, "at_least"), message);
         }
-        let has_limit = self.is_written(written.at_most.as_ref(), &join(pointer, "at_most"));
+        let limit_at = join(pointer, "at_most");
+        let has_limit = self.is_written(written.at_most.as_ref(), &limit_at);
         let has_percentile = self.is_written(written.percentile.as_ref(), &join(pointer, "percentile"));
         if !has_limit && !has_floor {
-            self.fault(pointer, format!("the limit of `{name}` is missing; write it, as in `at_most: 3s`"));
+            self.fault(pointer, format!("the limit of `{name}` is missing; write it, as in `at_most: {example}`"));
         }
         if !has_percentile {
             self.fault(pointer, format!("the percentile of `{name}` is missing; write it, as in `percentile: 99`"));
         }
         let quantile = self.percentile(written.percentile, &join(pointer, "percentile"));
-        let at_most = self.latency_limit(written.at_most.as_ref(), &join(pointer, "at_most"), known);
-        let objective = Objective::Latency { metric, quantile: quantile?, at_most: at_most? };
-        streams.then_some(objective)
+        let at_most = if has_limit { self.at_most(metric, written.at_most.as_ref(), &limit_at, known) } else { None };
+        let objective = Objective::Percentile { metric, quantile: quantile?, at_most: at_most? };
+        fits.then_some(objective)
+    }
+
+    /// The limit of a percentile, in the metric's unit; `None` where the form was refused, which is told for a duration.
+    fn at_most(&mut self, metric: RequestMetric, written: Option<&AtMost>, pointer: &str, known: Known) -> Option<u64> {
+        match (metric.unit(), written) {
+            (MetricUnit::Nanoseconds, Some(AtMost::Duration(limit))) => {
+                self.duration_limit(metric, Some(limit), pointer, known)
+            }
+            (MetricUnit::Nanoseconds, Some(AtMost::Ratio(number))) => {
+                let refusal = parse_duration(&number.to_string()).err()?;
+                let hint =
+                    if *number > 0.0 { format!("; did you mean `{number}ms` or `{number}s`?") } else { String::new() };
+                self.fault(pointer, format!("{refusal}{hint}"));
+                None
+            }
+            (MetricUnit::Nanoseconds, None) => None,
+            (MetricUnit::PartsPerMillion, Some(AtMost::Ratio(limit))) => self.ratio_limit(*limit, pointer),
+            (MetricUnit::PartsPerMillion, _) => {
+                let message = format!(
+                    "`{}` is a plain number, processing time / duration of the sound; write it without unit and quotes, as in `at_most: 0.5`",
+                    metric.name()
+                );
+                self.fault(pointer, message);
+                None
+            }
+        }
     }
 
     /// The percentile as a share; its bounds are the schema's.
@@ -193,4 +259,29 @@ impl Meaning<'_> {
             self.rate(written.at_load.as_ref(), AT_LOAD).map(Load::RateMilli)
         }
     }
+}
+
+/// Why a protocol cannot show a metric, and what to use instead; `None` where it can.
+fn misfit(metric: RequestMetric, protocol: Protocol) -> Option<String> {
+    use Protocol::{OpenaiChatJson, OpenaiRealtime, OpenaiSpeech, OpenaiTranscription};
+    let speaks = matches!(protocol, OpenaiSpeech | OpenaiRealtime);
+    let (needs, but, instead) = match (metric, protocol) {
+        (RequestMetric::Tpot | RequestMetric::Itl, OpenaiChatJson) => {
+            ("a stream", "reads one body", "a streamed protocol or `e2e`")
+        }
+        (RequestMetric::Tpot, OpenaiSpeech) => ("tokens", "replies with sound", "`rtf`"),
+        (RequestMetric::Itl, OpenaiSpeech) => ("a stream of messages", "replies with plain sound", "`underrun`"),
+        (RequestMetric::Tpot | RequestMetric::Itl, OpenaiTranscription) => {
+            ("a stream of tokens", "may reply with one body", "`rtf` or `e2e`")
+        }
+        (RequestMetric::Rtf, _) if !speaks && protocol != OpenaiTranscription => {
+            ("sound", "carries text alone", "`e2e`")
+        }
+        (RequestMetric::FirstAudio, _) if !speaks => ("a reply with sound", "replies with text", "`ttft`"),
+        (RequestMetric::Underrun, OpenaiTranscription) => ("a reply with sound", "replies with text", "`rtf`"),
+        (RequestMetric::Underrun, OpenaiChatJson) => ("a reply with sound", "replies with text", "`e2e`"),
+        (RequestMetric::Underrun, _) if !speaks => ("a reply with sound", "replies with text", "`itl`"),
+        _ => return None,
+    };
+    Some(format!("`{}` needs {needs}, and `{}` {but}; use {instead}", metric.name(), protocol.name()))
 }

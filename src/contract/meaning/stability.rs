@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Meaning;
 use crate::contract::document::join;
-use crate::contract::model::{CommandProbe, CounterSource, Objective, Slo, StabilityProbe, StabilityRow};
+use crate::contract::metric::Objective;
+use crate::contract::model::{CommandProbe, CounterSource, Slo, StabilityProbe, StabilityRow};
 use crate::contract::raw;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -65,6 +65,21 @@ fn the_binding_objective_is_named() {
 }
 
 #[test]
+fn metrics_of_different_units_are_compared_by_their_own_limits() {
+    let mut slo = contract().slo;
+    let rtf = Objective::Percentile { metric: RequestMetric::Rtf, quantile: share(990_000), at_most: 500_000 };
+    let underrun = Objective::Percentile { metric: RequestMetric::Underrun, quantile: share(990_000), at_most: 0 };
+    slo.objectives = vec![ttft_p99(), rtf, underrun];
+    let mut low = step(load(4));
+    // 0.45 of 0.5 is closer than 2.4 s of 3 s; no silence is no strain on a limit of none.
+    let silence = ObjectiveEvidence { quantile: Some(0), ..evidence("underrun_p99", N, 0, None) };
+    low.trials[0].objectives =
+        vec![evidence("ttft_p99", N, 0, Some(2_400_000_000)), evidence("rtf_p99", N, 0, Some(450_000)), silence];
+    let found = capacity(&slo, &[low]).unwrap().binding.unwrap();
+    assert_eq!((found.objective.as_str(), found.broke), ("rtf_p99", false));
+}
+
+#[test]
 fn the_plan_says_what_its_sample_sizes_can_decide() {
     let mut contract = contract();
     contract.slo.objectives = vec![

@@ -11,8 +11,8 @@ use url::Url;
 
 use super::*;
 use crate::contract::{
-    CaseSource, CommandProbe, CounterSource, Endpoint, HttpVersion, LatencyMetric, Objective, Policy, RequestLimits,
-    Samples, Slo, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
+    CaseSource, CommandProbe, CounterSource, Endpoint, HttpVersion, MetricUnit, Objective, Policy, RequestLimits,
+    RequestMetric, Samples, Slo, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
 };
 use crate::observe::{Outcome, Protocol};
 use crate::record::{
@@ -33,7 +33,7 @@ fn load(per_second: u64) -> Load {
 }
 
 fn ttft_p99() -> Objective {
-    Objective::Latency { metric: LatencyMetric::Ttft, quantile: share(990_000), at_most: Duration::from_secs(3) }
+    Objective::Percentile { metric: RequestMetric::Ttft, quantile: share(990_000), at_most: 3_000_000_000 }
 }
 
 /// Two loads, two objectives, a counter and a health check.
@@ -54,6 +54,8 @@ fn contract() -> Contract {
             http: HttpVersion::Auto,
             ca_file: None,
             proxy: None,
+            input_audio: None,
+            output_audio: None,
             launch: None,
         },
         workload: WorkloadSource { cases: CaseSource::Inline(Vec::new()), payload: Some(json!({})), seed: 1 },
@@ -63,7 +65,7 @@ fn contract() -> Contract {
             counts: TrialCounts { warm_up: 0, window: N, drain: 0 },
         },
         slo: Slo {
-            request: RequestLimits { ttft: Some(Duration::from_secs(3)), ..RequestLimits::default() },
+            request: RequestLimits::from_iter([(RequestMetric::Ttft, 3_000_000_000)]),
             objectives: vec![ttft_p99(), Objective::SuccessRate { at_least: Share::ONE }],
             at: load(4),
         },
@@ -73,16 +75,17 @@ fn contract() -> Contract {
     }
 }
 
-fn evidence(id: &str, n: u64, violations: u64, quantile_ns: Option<u64>) -> ObjectiveEvidence {
+fn evidence(id: &str, n: u64, violations: u64, quantile: Option<u64>) -> ObjectiveEvidence {
     ObjectiveEvidence {
         id: id.to_owned(),
         n,
         violations,
         undecided: 0,
         unmeasured: 0,
-        quantile_ns,
-        lower_ns: quantile_ns.map(|value| value - value / 10),
-        upper_ns: quantile_ns.map(|value| value + value / 10),
+        unit: quantile.map(|_| MetricUnit::Nanoseconds),
+        quantile,
+        lower: quantile.map(|value| value - value / 10),
+        upper: quantile.map(|value| value + value / 10),
     }
 }
 
@@ -132,7 +135,9 @@ fn step(at: Load) -> StepRecord {
         success_rate: Some(Share::ONE),
         input_tokens_per_second: None,
         output_tokens_per_second: None,
+        reasoning_share: None,
         metrics: BTreeMap::new(),
+        ratios: BTreeMap::new(),
         trials: vec![trial()],
         not_measured: None,
     }
@@ -174,6 +179,7 @@ fn result() -> RunResult {
             ready_after_ns: None,
             exited: None,
             log_tail: Vec::new(),
+            notices: Vec::new(),
         },
         stopped: None,
         steps: vec![step(load(4)), step(load(6))],

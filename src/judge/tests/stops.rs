@@ -34,7 +34,7 @@ fn whole_verdicts_of_runs_that_were_stopped() {
         },
         "FAIL",
         &[
-            "ttft_p99 FAIL broken | at most 4.00 s (500 undecided) | 16 of 1000 requests break the limit, 10 may",
+            "ttft_p99 FAIL broken | at most 4.00 s (500 undecided) | 16 of 1000 requests break the limit, at most 10 may",
             "completeness UNKNOWN cancelled | measured 3 of 4 | not measured: 4/s (stopped by signal 15)",
         ],
     );
@@ -65,7 +65,7 @@ fn whole_verdicts_of_runs_that_were_stopped() {
             trial.complete = false;
             (trial.health.due, trial.health.sent, trial.health.dispatch_lag) = (0, 0, None);
             trial.window.decided = 0;
-            trial.objectives.iter_mut().for_each(|found| (found.undecided, found.quantile_ns) = (N, None));
+            trial.objectives.iter_mut().for_each(|found| (found.undecided, found.quantile) = (N, None));
         },
         "UNKNOWN",
         &[

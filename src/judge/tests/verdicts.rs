@@ -63,13 +63,13 @@ fn whole_verdicts_of_objectives() {
         "more than the budget, but not beyond doubt",
         |r| at_load(r).objectives[0].violations = 15,
         "UNKNOWN",
-        &["ttft_p99 UNKNOWN interval_straddles_limit | 312 ms | 15 of 1000 requests break the limit, 10 may"],
+        &["ttft_p99 UNKNOWN interval_straddles_limit | 312 ms | 15 of 1000 requests break the limit, at most 10 may"],
     );
     check(
         "beyond doubt",
         |r| at_load(r).objectives[0].violations = 16,
         "FAIL",
-        &["ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, 10 may"],
+        &["ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, at most 10 may"],
     );
     check(
         "the quantile falls among failures",
@@ -82,7 +82,7 @@ fn whole_verdicts_of_objectives() {
         "FAIL",
         &[
             "ttft_p99 FAIL broken | ∞ (20 of 1000 failed) | \
-             20 of 1000 requests break the limit (20 did not end ok), 10 may",
+             20 of 1000 requests break the limit (20 did not end ok), at most 10 may",
             "success_rate FAIL broken | 98% | 20 of 1000 requests break the limit, none may",
         ],
     );
@@ -128,17 +128,6 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
            judged on a repeated trial, because before late"],
     );
     check(
-        "no token counts",
-        |r| {
-            at_load(r).objectives[0].unmeasured = 1_000;
-            at_load(r).window.output_tokens = None;
-        },
-        "UNKNOWN",
-        &[
-            "ttft_p99 UNKNOWN no_usage | - | 1000 of 1000 requests that ended ok lack the token counts that a limit needs",
-        ],
-    );
-    check(
         "drift forbids PASS",
         |r| at_load(r).drift = Some(DriftRecord { slope_per_s: 0.5, t: 9.0, growth: 0.125, drifting: true }),
         "UNKNOWN",
@@ -155,7 +144,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         },
         "FAIL",
         &[
-            "ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, 10 may",
+            "ttft_p99 FAIL broken | 312 ms | 16 of 1000 requests break the limit, at most 10 may",
             "success_rate UNKNOWN not_stationary | 100% | requests pile up: 12.5% of the arrivals stay in flight",
         ],
     );
@@ -163,7 +152,7 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         "drift that could not be looked for",
         |r| at_load(r).drift = None,
         "UNKNOWN",
-        &["ttft_p99 UNKNOWN too_few_samples | 312 ms | the window is too short to see whether requests pile up"],
+        &["ttft_p99 UNKNOWN too_few_samples | 312 ms | 20 requests in the window would show whether they pile up"],
     );
     check(
         "another load that was not reached",
@@ -172,4 +161,87 @@ fn whole_verdicts_of_trials_that_are_no_evidence() {
         &["completeness UNKNOWN not_measured | measured 3 of 4 | not measured: 6/s"],
     );
     check("another load that broke", |r| r.steps[1].trials[0].objectives[0].violations = 900, "PASS", &[]);
+}
+
+/// The row of one percentile of `metric`, under these request limits.
+fn row_of(metric: RequestMetric, at_most: u64, limits: &[RequestMetric], change: Change) -> String {
+    let mut contract = contract();
+    contract.slo.request = limits.iter().map(|metric| (*metric, 1_000_000)).collect();
+    contract.slo.objectives = vec![
+        Objective::Percentile { metric, quantile: share(990_000), at_most },
+        Objective::Attainment { at_least: share(990_000) },
+    ];
+    let mut run = result();
+    let trial = at_load(&mut run);
+    let unit = Some(metric.unit());
+    trial.objectives[0] = ObjectiveEvidence { unit, ..evidence(&contract.slo.objectives[0].id(), N, 0, Some(420_000)) };
+    trial.objectives[1] = evidence("attainment", N, 0, None);
+    change(&mut run);
+    rows(&judge(&contract, &run)).lines().skip(1).take(2).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_ratio_is_shown_as_a_plain_number() {
+    let held: Change = |_| {};
+    assert!(row_of(RequestMetric::Rtf, 500_000, &[], held).starts_with("rtf_p99 PASS held | 0.420 | -\n"));
+    let mut contract = contract();
+    let rtf = Objective::Percentile { metric: RequestMetric::Rtf, quantile: share(990_000), at_most: 500_000 };
+    contract.slo.objectives = vec![rtf];
+    let mut run = result();
+    let unit = Some(MetricUnit::PartsPerMillion);
+    at_load(&mut run).objectives = vec![ObjectiveEvidence { unit, ..evidence("rtf_p99", N, 0, Some(420_000)) }];
+    let check = &judge(&contract, &run).checks[0];
+    assert_eq!(check.limit.as_deref(), Some("≤ 0.5"));
+    assert_eq!(check.interval, Some(["0.378".to_owned(), "0.462".to_owned()]));
+}
+
+#[test]
+fn what_is_missing_is_named_by_what_would_give_it() {
+    let missing: Change = |r| at_load(r).objectives.iter_mut().for_each(|found| found.unmeasured = 7);
+    let no_usage: Change = |r| {
+        at_load(r).objectives.iter_mut().for_each(|found| found.unmeasured = 7);
+        at_load(r).window.output_tokens = None;
+    };
+    let coalesced: Change = |r| {
+        at_load(r).objectives.iter_mut().for_each(|found| found.unmeasured = 7);
+        at_load(r).window.warnings = BTreeMap::from([(crate::observe::Warning::Coalesced, 7)]);
+    };
+    let usage = "no_usage | - | 7 of 1000 requests that ended ok lack the token counts that a limit needs";
+    let audio = "no_audio_duration | - | 7 of 1000 requests that ended ok do not say how long their sound lasts; \
+        ask for wav, or declare the format in `endpoint.audio`";
+    let pace = "not_measured | - | 7 of 1000 requests that ended ok came in one write, or in more chunks than are kept, \
+        and show no pace";
+    let value = "not_measured | - | 7 of 1000 requests that ended ok lack the value";
+    use RequestMetric::{FirstAnswer, Itl, Rtf, Tpot, Underrun};
+    for (name, metric, limits, change, own, attainment) in [
+        ("tokens", Tpot, vec![Tpot], no_usage, usage, usage),
+        ("tokens in one write", Tpot, vec![Tpot], missing, pace, pace),
+        ("gaps, whatever the tokens", Itl, vec![Itl], no_usage, pace, pace),
+        ("sound, whatever the tokens", Rtf, vec![Rtf], no_usage, audio, audio),
+        ("sound", Underrun, vec![Underrun, Itl], missing, audio, audio),
+        ("sound or pace", Rtf, vec![Itl, Rtf], coalesced, audio, pace),
+        ("an answer", FirstAnswer, vec![FirstAnswer], missing, value, value),
+    ] {
+        let id = format!("{}_p99", metric.name());
+        let want = format!("{id} UNKNOWN {own}\nattainment UNKNOWN {attainment}");
+        assert_eq!(row_of(metric, 1_000_000, &limits, change), want, "{name}");
+    }
+}
+
+#[test]
+fn what_never_came_is_told_beside_what_failed() {
+    let infinite: Change = |r| {
+        let trial = at_load(r);
+        (trial.objectives[0].violations, trial.objectives[0].quantile) = (40, None);
+        trial.window.answerless = 40;
+    };
+    let note = "40 of 1000 requests break the limit, at most 10 may";
+    for (metric, observed) in [
+        (RequestMetric::FirstAnswer, "∞ (0 of 1000 failed, 40 without an answer)"),
+        (RequestMetric::FirstAudio, "∞ (0 of 1000 failed, others without sound)"),
+        (RequestMetric::E2e, "∞ (0 of 1000 failed)"),
+    ] {
+        let row = row_of(metric, 1_000_000, &[], infinite);
+        assert!(row.starts_with(&format!("{}_p99 FAIL broken | {observed} | {note}\n", metric.name())), "{row}");
+    }
 }

@@ -8,7 +8,7 @@ use super::super::lenient::{Maybe, Number, Text};
 use super::super::state::ReplyState;
 use super::super::trace::OutputKind;
 use super::super::usage::Usage;
-use super::json::{self, CallPositions};
+use super::json::{self, CallPositions, Head};
 use super::{Dialect, Framing, Message};
 
 /// The dialect.
@@ -80,25 +80,19 @@ struct Counts {
     output_tokens: Number,
 }
 
+impl json::Event for Event<'_> {
+    fn head(&self) -> Head<'_> {
+        Head { kind: self.r#type.get(), error: self.error, object: self.object.get() }
+    }
+}
+
 impl Dialect for AnthropicMessages {
     fn framing(&self) -> Framing {
         Framing::Events
     }
 
     fn message(&mut self, message: Message<'_>, reply: &mut ReplyState) -> bool {
-        let data = message.data.trim_ascii();
-        if !data.starts_with('{') {
-            json::skip_other(data, reply);
-            return false;
-        }
-        let Some(event) = json::object::<Event<'_>>(data, reply) else { return true };
-        let kind = if event.r#type.get().is_empty() { message.name } else { event.r#type.get() };
-        let flat = if kind == "error" { kind } else { event.object.get() };
-        if let Some(failure) = json::failure_in(event.error, flat, data) {
-            reply.stream_error(&failure);
-            return true;
-        }
-        self.read(kind, &event, reply)
+        json::read_event(message, reply, |kind, event, reply| self.read(kind, event, reply))
     }
 }
 

@@ -9,6 +9,47 @@ use super::super::limits;
 use super::super::state::ReplyState;
 use super::super::trace::Warning;
 use super::super::usage::{Usage, UsageBody};
+use super::Message;
+
+/// By what an event says what it is, and that something failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head<'e> {
+    /// Its type; empty where only the stream names it.
+    pub(super) kind: &'e str,
+    /// Its field `error`.
+    pub(super) error: Option<&'e RawValue>,
+    /// Its field `object`: `error` in the older flat form of an error.
+    pub(super) object: &'e str,
+}
+
+/// An event that is a JSON object.
+pub(super) trait Event {
+    /// What it says first.
+    fn head(&self) -> Head<'_>;
+}
+
+/// Reads a message that is a JSON object, given what to do with one that reports no failure: it is told the object's kind,
+/// and says whether it is one of the protocol's. False when the message was skipped.
+pub(super) fn read_event<'m, E: Event + Deserialize<'m>>(
+    message: Message<'m>,
+    reply: &mut ReplyState,
+    read: impl FnOnce(&str, &E, &mut ReplyState) -> bool,
+) -> bool {
+    let data = message.data.trim_ascii();
+    if !data.starts_with('{') {
+        skip_other(data, reply);
+        return false;
+    }
+    let Some(event) = object::<E>(data, reply) else { return true };
+    let head = event.head();
+    let kind = if head.kind.is_empty() { message.name } else { head.kind };
+    let flat = if kind == "error" { kind } else { head.object };
+    if let Some(failure) = failure_in(head.error, flat, data) {
+        reply.stream_error(&failure);
+        return true;
+    }
+    read(kind, &event, reply)
+}
 
 /// The object in `data`; what is no JSON is a fault of the reply.
 pub(super) fn object<'a, T: Deserialize<'a>>(data: &'a str, reply: &mut ReplyState) -> Option<T> {

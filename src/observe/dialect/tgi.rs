@@ -8,7 +8,8 @@ use super::super::lenient::{Maybe, Number, Text};
 use super::super::state::ReplyState;
 use super::super::trace::OutputKind;
 use super::super::usage::Usage;
-use super::{Dialect, Framing, Message, json};
+use super::json::{self, Head};
+use super::{Dialect, Framing, Message};
 
 /// The dialect; its messages do not depend on each other.
 #[derive(Debug)]
@@ -46,24 +47,20 @@ struct Details<'a> {
     input_length: Number,
 }
 
+/// A token or an error has no type.
+impl json::Event for Event<'_> {
+    fn head(&self) -> Head<'_> {
+        Head { kind: "", error: self.error, object: "" }
+    }
+}
+
 impl Dialect for Tgi {
     fn framing(&self) -> Framing {
         Framing::Events
     }
 
     fn message(&mut self, message: Message<'_>, reply: &mut ReplyState) -> bool {
-        let data = message.data.trim_ascii();
-        if !data.starts_with('{') {
-            json::skip_other(data, reply);
-            return false;
-        }
-        let Some(event) = json::object::<Event<'_>>(data, reply) else { return true };
-        let flat = if message.name == "error" { message.name } else { "" };
-        if let Some(failure) = json::failure_in(event.error, flat, data) {
-            reply.stream_error(&failure);
-            return true;
-        }
-        event.read(reply)
+        json::read_event(message, reply, |_, event: &Event<'_>, reply| event.read(reply))
     }
 }
 

@@ -1,18 +1,18 @@
-//! What is kept of each request while a trial runs: some 120 bytes, so that a million fit easily.
+//! What is kept of each request while a trial runs: some 140 bytes, so that a million fit easily.
 
 use std::collections::BTreeMap;
 
 use super::gaps::GapHistogram;
-use crate::contract::{LatencyMetric, Objective, RequestLimits};
+use crate::contract::{Objective, RequestLimits, RequestMetric};
 use crate::observe::{Outcome, Warning};
 use crate::record::RequestRecord;
-use crate::record::grade::{Latency, is_coalesced, latency, nanos};
+use crate::record::grade::{Measure, is_coalesced, measure, since_begin};
 use crate::schedule::Segment;
 
 /// Everything that a trial's summary is computed from. Requests may come in any order, each once, already graded.
 #[derive(Debug, Clone, Default)]
 pub struct TrialAccumulator {
-    /// Scheduled and finished instants of the requests of all segments, for the number in flight.
+    /// When the time of each request of any segment begins and ends, for the number in flight.
     pub(super) flights: Vec<(u64, u64)>,
     /// The replies that ended `ok`, of all segments, for the completed throughput.
     pub(super) completions: Vec<Completion>,
@@ -28,8 +28,26 @@ pub struct TrialAccumulator {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Completion {
     pub(super) at_ns: u64,
-    pub(super) input_tokens: Option<u64>,
-    pub(super) output_tokens: Option<u64>,
+    input_tokens: Packed,
+    output_tokens: Packed,
+    reasoning_tokens: Packed,
+}
+
+impl Completion {
+    /// Prompt tokens by the server's count.
+    pub(super) fn input_tokens(&self) -> Option<u64> {
+        self.input_tokens.number()
+    }
+
+    /// Completion tokens by the server's count, reasoning included.
+    pub(super) fn output_tokens(&self) -> Option<u64> {
+        self.output_tokens.number()
+    }
+
+    /// Reasoning tokens by the server's count.
+    pub(super) fn reasoning_tokens(&self) -> Option<u64> {
+        self.reasoning_tokens.number()
+    }
 }
 
 /// Plain counts over the window's requests.
@@ -71,11 +89,11 @@ impl TokenSum {
 /// One request of the window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowRow {
-    pub(super) scheduled_ns: u64,
-    send_lag: PackedLatency,
-    ttft: PackedLatency,
-    tpot: PackedLatency,
-    e2e: PackedLatency,
+    /// From when its time counts.
+    pub(super) begins_ns: u64,
+    send_lag: Packed,
+    /// By metric, in the order of [`RequestMetric::ALL`].
+    measures: [Packed; RequestMetric::ALL.len()],
     pub(super) outcome: Outcome,
     good: Option<bool>,
 }
@@ -99,11 +117,16 @@ impl TrialAccumulator {
     /// Takes in one finished request.
     pub fn push(&mut self, record: &RequestRecord) {
         let finished = record.finished_ns.unwrap_or(u64::MAX);
-        self.flights.push((record.scheduled_ns, finished));
+        self.flights.push((record.begins_ns(), finished));
         let ok = record.outcome == Outcome::Ok;
         if let (true, Some(at_ns)) = (ok, record.finished_ns) {
-            let (input_tokens, output_tokens) = (record.input_tokens, record.output_tokens);
-            self.completions.push(Completion { at_ns, input_tokens, output_tokens });
+            let tokens = |count: Option<u64>| Packed::pack(count.into());
+            self.completions.push(Completion {
+                at_ns,
+                input_tokens: tokens(record.input_tokens),
+                output_tokens: tokens(record.output_tokens),
+                reasoning_tokens: tokens(record.reasoning_tokens),
+            });
         }
         if record.segment != Segment::Window {
             return;
@@ -136,7 +159,7 @@ impl TrialAccumulator {
         };
         let begins = sorted(self.flights.iter().map(|flight| flight.0).collect());
         let ends = sorted(self.flights.iter().map(|flight| flight.1).collect());
-        let arrivals = sorted(self.window.iter().map(|row| row.scheduled_ns).collect());
+        let arrivals = sorted(self.window.iter().map(|row| row.begins_ns).collect());
         let before = |at: &u64| {
             let begun = begins.partition_point(|begin| begin < at);
             let ended = ends.partition_point(|end| end <= at);
@@ -149,40 +172,37 @@ impl TrialAccumulator {
 
 impl WindowRow {
     fn new(record: &RequestRecord) -> Self {
-        let since_scheduled = |at: Option<u64>| at.map(|at| at.saturating_sub(record.scheduled_ns));
-        let pack = |metric| match since_scheduled(record.finished_ns) {
+        let since_begin = |at| since_begin(record, at);
+        let known = |metric| match since_begin(record.finished_ns) {
             // A stopped request keeps the time that it has certainly taken: a limit below that is broken.
-            Some(age) if record.outcome == Outcome::Cancelled => PackedLatency::pack(match metric {
-                LatencyMetric::Ttft => Latency::Measured(since_scheduled(record.first_output_ns).unwrap_or(age)),
-                LatencyMetric::E2e => Latency::Measured(age),
-                LatencyMetric::Tpot => Latency::Failed,
-            }),
-            _ => PackedLatency::pack(latency(record, metric)),
+            Some(age) if record.outcome == Outcome::Cancelled => match metric {
+                RequestMetric::Ttft => Measure::Measured(since_begin(record.first_output_ns).unwrap_or(age)),
+                RequestMetric::FirstAnswer => Measure::Measured(since_begin(record.first_answer_ns).unwrap_or(age)),
+                RequestMetric::FirstAudio => Measure::Measured(since_begin(record.first_audio_ns).unwrap_or(age)),
+                RequestMetric::E2e => Measure::Measured(age),
+                RequestMetric::Tpot | RequestMetric::Itl | RequestMetric::Rtf | RequestMetric::Underrun => {
+                    Measure::Failed
+                }
+            },
+            _ => measure(record, metric),
         };
         Self {
-            scheduled_ns: record.scheduled_ns,
-            send_lag: PackedLatency::pack(
-                since_scheduled(record.sent_ns).map_or(Latency::Unmeasured, Latency::Measured),
-            ),
-            ttft: pack(LatencyMetric::Ttft),
-            tpot: pack(LatencyMetric::Tpot),
-            e2e: pack(LatencyMetric::E2e),
+            begins_ns: record.begins_ns(),
+            send_lag: Packed::pack(since_begin(record.sent_ns).into()),
+            measures: RequestMetric::ALL.map(|metric| Packed::pack(known(metric))),
             outcome: record.outcome,
             good: record.good,
         }
     }
 
-    /// From its scheduled arrival to its last byte on the wire.
+    /// From where its time begins to its last byte on the wire.
     pub(super) fn send_lag(&self) -> Option<u64> {
-        match self.send_lag.unpack() {
-            Latency::Measured(lag) => Some(lag),
-            _ => None,
-        }
+        self.send_lag.number()
     }
 
-    /// One latency; a stopped request counts as failed.
-    pub(super) fn latency(&self, metric: LatencyMetric) -> Latency {
-        if self.outcome == Outcome::Cancelled { Latency::Failed } else { self.packed(metric).unpack() }
+    /// One metric; a stopped request counts as failed.
+    pub(super) fn measure(&self, metric: RequestMetric) -> Measure {
+        if self.outcome == Outcome::Cancelled { Measure::Failed } else { self.packed(metric).unpack() }
     }
 
     /// Whether it is known to be good; `None` for a stopped request.
@@ -197,11 +217,11 @@ impl WindowRow {
         }
         let violation_if = |broken| if broken { Standing::Violation } else { Standing::Within };
         match objective {
-            Objective::Latency { metric, at_most, .. } => match self.latency(*metric) {
-                Latency::Measured(value) => violation_if(value > nanos(*at_most)),
-                Latency::Failed => Standing::Violation,
-                Latency::Unmeasured => Standing::Unmeasured,
-                Latency::NotApplicable => Standing::NotApplicable,
+            Objective::Percentile { metric, at_most, .. } => match self.measure(*metric) {
+                Measure::Measured(value) => violation_if(value > *at_most),
+                Measure::Failed => Standing::Violation,
+                Measure::Unmeasured => Standing::Unmeasured,
+                Measure::NotApplicable => Standing::NotApplicable,
             },
             Objective::SuccessRate { .. } => violation_if(self.outcome != Outcome::Ok),
             Objective::Attainment { .. } => self.good.map_or(Standing::Unmeasured, |good| violation_if(!good)),
@@ -210,50 +230,54 @@ impl WindowRow {
 
     /// Whether a stopped request had already taken longer than the objective allows (method, section 4, "decided").
     fn outlived(&self, objective: &Objective, limits: &RequestLimits) -> bool {
-        let beyond = |metric: LatencyMetric, limit| match self.packed(metric).unpack() {
-            Latency::Measured(taken) => metric != LatencyMetric::Tpot && taken > nanos(limit),
+        let beyond = |(metric, limit): (RequestMetric, u64)| match self.packed(metric).unpack() {
+            Measure::Measured(taken) => metric.is_wait() && taken > limit,
             _ => false,
         };
         match objective {
-            Objective::Latency { metric, at_most, .. } => beyond(*metric, *at_most),
+            Objective::Percentile { metric, at_most, .. } => beyond((*metric, *at_most)),
             Objective::SuccessRate { .. } => false,
-            Objective::Attainment { .. } => limits.set().any(|(metric, limit)| beyond(metric, limit)),
+            Objective::Attainment { .. } => limits.set().any(beyond),
         }
     }
 
-    fn packed(&self, metric: LatencyMetric) -> PackedLatency {
-        match metric {
-            LatencyMetric::Ttft => self.ttft,
-            LatencyMetric::Tpot => self.tpot,
-            LatencyMetric::E2e => self.e2e,
-        }
+    fn packed(&self, metric: RequestMetric) -> Packed {
+        self.measures[metric as usize]
     }
 }
 
-/// A [`Latency`] in eight bytes: the largest numbers stand for what is not a number.
+/// A [`Measure`], or a count that may be missing, in eight bytes: the largest numbers stand for what is not a number.
 #[derive(Debug, Clone, Copy)]
-struct PackedLatency(u64);
+struct Packed(u64);
 
-impl PackedLatency {
+impl Packed {
     const FAILED: u64 = u64::MAX;
     const UNMEASURED: u64 = u64::MAX - 1;
     const NOT_APPLICABLE: u64 = u64::MAX - 2;
 
-    fn pack(latency: Latency) -> Self {
-        Self(match latency {
-            Latency::Measured(value) => value.min(Self::NOT_APPLICABLE - 1),
-            Latency::Failed => Self::FAILED,
-            Latency::Unmeasured => Self::UNMEASURED,
-            Latency::NotApplicable => Self::NOT_APPLICABLE,
+    fn pack(measure: Measure) -> Self {
+        Self(match measure {
+            Measure::Measured(value) => value.min(Self::NOT_APPLICABLE - 1),
+            Measure::Failed => Self::FAILED,
+            Measure::Unmeasured => Self::UNMEASURED,
+            Measure::NotApplicable => Self::NOT_APPLICABLE,
         })
     }
 
-    fn unpack(self) -> Latency {
+    fn unpack(self) -> Measure {
         match self.0 {
-            Self::FAILED => Latency::Failed,
-            Self::UNMEASURED => Latency::Unmeasured,
-            Self::NOT_APPLICABLE => Latency::NotApplicable,
-            value => Latency::Measured(value),
+            Self::FAILED => Measure::Failed,
+            Self::UNMEASURED => Measure::Unmeasured,
+            Self::NOT_APPLICABLE => Measure::NotApplicable,
+            value => Measure::Measured(value),
+        }
+    }
+
+    /// The number, where it is one.
+    fn number(self) -> Option<u64> {
+        match self.unpack() {
+            Measure::Measured(value) => Some(value),
+            _ => None,
         }
     }
 }
@@ -262,8 +286,10 @@ impl PackedLatency {
 mod tests {
     use super::*;
 
+    /// Eight metrics of eight bytes are more than half of it. A million requests take 136 MB, and twice that while a full list
+    /// moves to a larger place, which is well below the 512 MiB that they may.
     #[test]
-    fn a_request_takes_at_most_128_bytes() {
-        assert!(size_of::<WindowRow>() + size_of::<(u64, u64)>() + size_of::<Completion>() <= 128);
+    fn a_request_takes_at_most_136_bytes() {
+        assert!(size_of::<WindowRow>() + size_of::<(u64, u64)>() + size_of::<Completion>() <= 136);
     }
 }

@@ -3,9 +3,8 @@
 use super::TrialFacts;
 use super::accumulator::TrialAccumulator;
 use super::quantiles::quantiles;
-use crate::contract::{Objective, Slo};
+use crate::contract::{Objective, RequestMetric, Slo};
 use crate::observe::Outcome;
-use crate::record::grade::nanos;
 use crate::record::{HealthRecord, Quantiles};
 use crate::units::{Load, format_nanos};
 
@@ -16,12 +15,12 @@ const MAX_CLOCK_STEP_NS: u64 = 100_000_000;
 
 /// The largest generator lag p99 at which a trial is evidence: 5 ms, or 1 % of the tightest latency limit if that is more.
 pub(super) fn lag_limit(slo: &Slo) -> u64 {
-    let objectives = slo.objectives.iter().filter_map(|objective| match objective {
-        Objective::Latency { at_most, .. } => Some(*at_most),
-        Objective::SuccessRate { .. } | Objective::Attainment { .. } => None,
-    });
-    let tightest = slo.request.set().map(|(_, limit)| limit).chain(objectives).min();
-    tightest.map_or(0, |limit| nanos(limit) / 100).max(LAG_FLOOR_NS)
+    let objectives = slo.objectives.iter().filter_map(Objective::limit);
+    // Of a silence no share can be too late, and a ratio is no time.
+    let is_latency = |metric| !matches!(metric, RequestMetric::Underrun | RequestMetric::Rtf);
+    let latencies = slo.request.set().chain(objectives).filter(|(metric, _)| is_latency(*metric));
+    let tightest = latencies.map(|(_, limit)| limit).min();
+    tightest.map_or(0, |limit| limit / 100).max(LAG_FLOOR_NS)
 }
 
 /// Completes what the driver measured of itself, and names what makes the trial void.

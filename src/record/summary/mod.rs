@@ -13,10 +13,11 @@ use accumulator::Completion;
 pub use accumulator::TrialAccumulator;
 use gaps::GapHistogram;
 pub use quantiles::quantiles;
-use quantiles::{evidence, latency_quantiles};
+use quantiles::{evidence, metric_quantiles, of_ratio};
 
-use super::model::{DriftRecord, HealthRecord, Quantiles, StepRecord, TrialRecord, WindowCounts};
-use crate::contract::{LatencyMetric, Slo};
+use super::grade::Measure;
+use super::model::{DriftRecord, HealthRecord, Quantiles, RatioQuantiles, StepRecord, TrialRecord, WindowCounts};
+use crate::contract::{MetricUnit, RequestMetric, Slo};
 use crate::observe::Outcome;
 use crate::schedule::{TrialCounts, segment_nanos};
 use crate::stats::drift;
@@ -112,7 +113,7 @@ fn drift_record(load: Load, accumulator: &TrialAccumulator) -> Option<DriftRecor
     })
 }
 
-/// The record of one step. Its figures pool the requests of the trials that are evidence, or of all where none is; per-second
+/// The record of one step. Its figures pool the requests of the trials that are evidence; where none is, they are the last one's. Per-second
 /// figures need whole windows, and shares need every request decided.
 pub fn summarise_step(
     load: Load,
@@ -121,8 +122,13 @@ pub fn summarise_step(
 ) -> StepRecord {
     let is_evidence = |trial: &TrialRecord| trial.health.faults.is_empty() && trial.complete;
     let any_evidence = trials.iter().any(|(trial, _)| is_evidence(trial));
-    let pool: Vec<_> = trials.iter().filter(|(trial, _)| is_evidence(trial) || !any_evidence).collect();
+    let last = trials.len().saturating_sub(1);
+    let is_told = |(index, (trial, _)): &(usize, &(TrialRecord, TrialAccumulator))| {
+        if any_evidence { is_evidence(trial) } else { *index == last }
+    };
+    let pool: Vec<_> = trials.iter().enumerate().filter(is_told).map(|(_, measured)| measured).collect();
     let totals = Totals::of(load, &pool);
+    let (metrics, ratios) = metrics(&pool);
     StepRecord {
         load,
         offered: load.rate().and_then(|_| totals.per_second(totals.scheduled)),
@@ -133,7 +139,9 @@ pub fn summarise_step(
         success_rate: totals.ok.and_then(|ok| Share::of(ok, totals.scheduled)),
         input_tokens_per_second: totals.measured_per_second(totals.input_tokens),
         output_tokens_per_second: totals.measured_per_second(totals.output_tokens),
-        metrics: metrics(&pool),
+        reasoning_share: totals.reasoning_share,
+        metrics,
+        ratios,
         trials: trials.iter().map(|(trial, _)| trial.clone()).collect(),
         not_measured,
     }
@@ -150,6 +158,7 @@ struct Totals {
     good: Option<u64>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    reasoning_share: Option<Share>,
 }
 
 impl Totals {
@@ -175,8 +184,9 @@ impl Totals {
                 decided.then(|| trial.window.outcomes.get(&Outcome::Ok).copied().unwrap_or(0))
             }),
             good: sum(|trial| trial.window.good),
-            input_tokens: tokens(|reply| reply.input_tokens),
-            output_tokens: tokens(|reply| reply.output_tokens),
+            input_tokens: tokens(Completion::input_tokens),
+            output_tokens: tokens(Completion::output_tokens),
+            reasoning_share: reasoning_share(&completed),
         }
     }
 
@@ -199,20 +209,42 @@ fn completed_in_window<'a>(
     // A closed loop's window begins, as far as the requests can tell, when the first client became free in it.
     let start = match (load.rate(), trial.planned) {
         (Some(rate), Some(planned)) => Some(segment_nanos(planned.warm_up, rate)),
-        _ => accumulator.window.iter().map(|row| row.scheduled_ns).min(),
+        _ => accumulator.window.iter().map(|row| row.begins_ns).min(),
     };
     let window = start.map_or(0..0, |start| start..start.saturating_add(trial.window_ns));
     accumulator.completions.iter().filter(move |reply| window.contains(&reply.at_ns))
 }
 
-fn metrics(pool: &[&(TrialRecord, TrialAccumulator)]) -> BTreeMap<String, Quantiles> {
+/// Reasoning tokens over all output tokens, of the replies whose server counts both. A server may count the reasoning of some
+/// replies alone; but where even the output of one is not counted, no share is known.
+fn reasoning_share(completed: &[&Completion]) -> Option<Share> {
+    let (mut reasoning, mut all) = (0u64, 0u64);
+    for reply in completed {
+        let output = reply.output_tokens()?;
+        if let Some(tokens) = reply.reasoning_tokens() {
+            reasoning = reasoning.saturating_add(tokens);
+            all = all.saturating_add(output);
+        }
+    }
+    Share::of(reasoning, all)
+}
+
+type Pool<'a> = [&'a (TrialRecord, TrialAccumulator)];
+
+fn metrics(pool: &Pool<'_>) -> (BTreeMap<String, Quantiles>, BTreeMap<String, RatioQuantiles>) {
     let rows = || pool.iter().flat_map(|(_, accumulator)| &accumulator.window);
     let unrecorded =
         pool.iter().map(|(trial, accumulator)| trial.window.scheduled - accumulator.window.len() as u64).sum();
-    let mut metrics = BTreeMap::new();
-    for metric in [LatencyMetric::Ttft, LatencyMetric::Tpot, LatencyMetric::E2e] {
-        if let Some(found) = latency_quantiles(rows(), metric, unrecorded) {
-            metrics.insert(metric.name().to_owned(), found);
+    let (mut metrics, mut ratios) = (BTreeMap::new(), BTreeMap::new());
+    for metric in RequestMetric::ALL.into_iter().filter(|metric| applies(*metric, pool)) {
+        let Some(found) = metric_quantiles(rows(), metric, unrecorded) else { continue };
+        match metric.unit() {
+            MetricUnit::Nanoseconds => {
+                metrics.insert(metric.name().to_owned(), found);
+            }
+            MetricUnit::PartsPerMillion => {
+                ratios.insert(metric.name().to_owned(), of_ratio(found));
+            }
         }
     }
     let mut gaps = GapHistogram::default();
@@ -223,5 +255,18 @@ fn metrics(pool: &[&(TrialRecord, TrialAccumulator)]) -> BTreeMap<String, Quanti
             metrics.insert(name.to_owned(), found);
         }
     }
-    metrics
+    (metrics, ratios)
+}
+
+/// Whether a metric says something about these requests: a first answer only where reasoning came before one, and what
+/// belongs to sound or to streams only where a reply has it. Failed requests alone do not tell.
+fn applies(metric: RequestMetric, pool: &Pool<'_>) -> bool {
+    let mut rows = pool.iter().flat_map(|(_, accumulator)| &accumulator.window);
+    match metric {
+        RequestMetric::Ttft | RequestMetric::Tpot | RequestMetric::E2e => true,
+        RequestMetric::FirstAnswer => rows.any(|row| row.measure(metric) != row.measure(RequestMetric::Ttft)),
+        RequestMetric::FirstAudio | RequestMetric::Itl | RequestMetric::Rtf | RequestMetric::Underrun => {
+            rows.any(|row| matches!(row.measure(metric), Measure::Measured(_)))
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Nearest-rank quantiles of raw values in which failures are infinite.
 
-use crate::contract::{LatencyMetric, Objective, RequestLimits};
-use crate::record::grade::Latency;
-use crate::record::{ObjectiveEvidence, Quantiles};
+use crate::contract::{Objective, RequestLimits, RequestMetric};
+use crate::record::grade::Measure;
+use crate::record::{ObjectiveEvidence, Quantiles, RatioQuantiles};
 use crate::stats::quantile_ranks;
 use crate::units::Share;
 
@@ -26,20 +26,32 @@ pub fn quantiles(mut finite: Vec<u64>, infinite: u64) -> Option<Quantiles> {
     })
 }
 
-/// Quantiles of one latency over requests; `None` where it is missing for a request that ended `ok`, because the rest
+/// The same quantiles of a ratio.
+pub(super) fn of_ratio(found: Quantiles) -> RatioQuantiles {
+    RatioQuantiles {
+        count: found.count,
+        p50_ppm: found.p50_ns,
+        p90_ppm: found.p90_ns,
+        p95_ppm: found.p95_ns,
+        p99_ppm: found.p99_ns,
+        max_ppm: found.max_ns,
+    }
+}
+
+/// Quantiles of one metric over requests; `None` where it is missing for a request that ended `ok`, because the rest
 /// would not be the whole. Requests that were never recorded count as infinite.
-pub(super) fn latency_quantiles<'a>(
+pub(super) fn metric_quantiles<'a>(
     rows: impl Iterator<Item = &'a WindowRow>,
-    metric: LatencyMetric,
+    metric: RequestMetric,
     unrecorded: u64,
 ) -> Option<Quantiles> {
     let (mut finite, mut infinite) = (Vec::new(), unrecorded);
     for row in rows {
-        match row.latency(metric) {
-            Latency::Measured(value) => finite.push(value),
-            Latency::Failed => infinite += 1,
-            Latency::Unmeasured => return None,
-            Latency::NotApplicable => {}
+        match row.measure(metric) {
+            Measure::Measured(value) => finite.push(value),
+            Measure::Failed => infinite += 1,
+            Measure::Unmeasured => return None,
+            Measure::NotApplicable => {}
         }
     }
     quantiles(finite, infinite)
@@ -58,9 +70,10 @@ pub(super) fn evidence(
         violations: 0,
         undecided: unrecorded,
         unmeasured: 0,
-        quantile_ns: None,
-        lower_ns: None,
-        upper_ns: None,
+        unit: objective.limit().map(|(metric, _)| metric.unit()),
+        quantile: None,
+        lower: None,
+        upper: None,
     };
     for row in rows {
         match row.standing(objective, limits) {
@@ -72,7 +85,7 @@ pub(super) fn evidence(
         }
         evidence.n += 1;
     }
-    if let Objective::Latency { metric, quantile, .. } = objective
+    if let Objective::Percentile { metric, quantile, .. } = objective
         && evidence.unmeasured == 0
     {
         bound_quantile(&mut evidence, rows, *metric, *quantile);
@@ -82,19 +95,19 @@ pub(super) fn evidence(
 
 /// Fills the quantile and its bounds. Undecided requests are infinite in the point and the upper bound, and as small as
 /// can be in the lower one.
-fn bound_quantile(evidence: &mut ObjectiveEvidence, rows: &[WindowRow], metric: LatencyMetric, quantile: Share) {
+fn bound_quantile(evidence: &mut ObjectiveEvidence, rows: &[WindowRow], metric: RequestMetric, quantile: Share) {
     let mut finite: Vec<u64> = rows
         .iter()
-        .filter_map(|row| match row.latency(metric) {
-            Latency::Measured(value) => Some(value),
+        .filter_map(|row| match row.measure(metric) {
+            Measure::Measured(value) => Some(value),
             _ => None,
         })
         .collect();
     finite.sort_unstable();
     let Some(ranks) = quantile_ranks(evidence.n, quantile, ALPHA) else { return };
-    evidence.quantile_ns = value_at(&finite, ranks.point);
-    evidence.upper_ns = ranks.upper.and_then(|rank| value_at(&finite, rank));
-    evidence.lower_ns =
+    evidence.quantile = value_at(&finite, ranks.point);
+    evidence.upper = ranks.upper.and_then(|rank| value_at(&finite, rank));
+    evidence.lower =
         ranks.lower.and_then(|rank| rank.checked_sub(evidence.undecided)).and_then(|rank| value_at(&finite, rank));
 }
 

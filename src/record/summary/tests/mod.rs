@@ -1,9 +1,7 @@
 mod queues;
 
-use std::time::Duration;
-
 use super::*;
-use crate::contract::{Objective, RequestLimits};
+use crate::contract::{Objective, RequestLimits, RequestMetric};
 use crate::observe::Warning;
 use crate::record::RequestRecord;
 use crate::record::grade::grade;
@@ -19,8 +17,8 @@ fn rate(milli: u64) -> Rate {
     Rate::from_milli(milli).unwrap()
 }
 
-fn latency_objective(metric: LatencyMetric, ppm: u32, at_most_ns: u64) -> Objective {
-    Objective::Latency { metric, quantile: share(ppm), at_most: Duration::from_nanos(at_most_ns) }
+fn percentile(metric: RequestMetric, ppm: u32, at_most: u64) -> Objective {
+    Objective::Percentile { metric, quantile: share(ppm), at_most }
 }
 
 fn slo(objectives: Vec<Objective>, request: RequestLimits) -> Slo {
@@ -65,8 +63,11 @@ fn reply(scheduled_ns: u64, segment: Segment, first: u64, last: u64, tokens: u64
     RequestRecord {
         segment,
         scheduled_ns,
+        speech_end_ns: None,
         sent_ns: Some(scheduled_ns),
         first_output_ns: Some(first),
+        first_answer_ns: Some(first),
+        first_audio_ns: None,
         last_output_ns: Some(last),
         finished_ns: Some(last),
         output_tokens: Some(tokens),
@@ -98,12 +99,12 @@ fn open_facts(n: u64) -> TrialFacts {
 }
 
 fn ttft_slo() -> Slo {
-    let limits = RequestLimits { ttft: Some(Duration::from_millis(30)), ..RequestLimits::default() };
+    let limits = RequestLimits::from_iter([(RequestMetric::Ttft, 30_000_000)]);
     let objectives = vec![
-        latency_objective(LatencyMetric::Ttft, 500_000, 30_000_000),
+        percentile(RequestMetric::Ttft, 500_000, 30_000_000),
         Objective::SuccessRate { at_least: share(990_000) },
         Objective::Attainment { at_least: share(990_000) },
-        latency_objective(LatencyMetric::Tpot, 500_000, 30_000_000),
+        percentile(RequestMetric::Tpot, 500_000, 30_000_000),
     ];
     slo(objectives, limits)
 }
@@ -124,7 +125,7 @@ fn failures_are_infinite_and_everything_scheduled_is_in_the_denominator() {
     let (trial, step) = summarise(&open_facts(10), records);
     let violations: Vec<_> = trial.objectives.iter().map(|found| (found.n, found.violations)).collect();
     assert_eq!(violations, [(10, 6); 4]);
-    assert_eq!(trial.objectives[0].quantile_ns, None, "the median falls among failures");
+    assert_eq!(trial.objectives[0].quantile, None, "the median falls among failures");
     assert_eq!((step.metrics["ttft"].p50_ns, step.metrics["ttft"].max_ns), (None, Some(20_000_000)));
     assert_eq!((step.attainment, step.success_rate), (Some(share(400_000)), Some(share(400_000))));
     let figures = (step.offered, step.achieved, step.completed, step.goodput);
@@ -150,7 +151,7 @@ fn missing_token_counts_stay_missing() {
     let mut records = steady(4);
     records[0].output_tokens = None;
     let (trial, step) = summarise(&open_facts(4), records);
-    assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured, trial.objectives[3].quantile_ns), (4, 1, None));
+    assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured, trial.objectives[3].quantile), (4, 1, None));
     assert_eq!((trial.window.output_tokens, step.output_tokens_per_second), (None, None));
     assert!(!step.metrics.contains_key("tpot") && step.input_tokens_per_second.is_some());
     assert_eq!(trial.window.good, Some(4), "no token limit is set");
@@ -165,10 +166,11 @@ fn missing_token_counts_stay_missing() {
 fn coalesced_replies_have_no_gaps_and_single_tokens_no_pace() {
     let mut records = steady(3);
     records[0].warnings.push(Warning::Coalesced);
-    records[1].output_tokens = Some(1);
+    (records[1].output_tokens, records[1].output_chunks) = (Some(1), Some(1));
+    records[1].chunk_gaps_ns = Some(Vec::new());
     let (trial, step) = summarise(&open_facts(3), records);
     assert_eq!((trial.objectives[3].n, trial.objectives[3].unmeasured), (2, 1));
-    assert_eq!(step.metrics["inter_chunk"].count, 4, "two gaps of each of two replies");
+    assert_eq!(step.metrics["inter_chunk"].count, 2, "two gaps of one reply");
     assert_eq!(trial.window.warnings[&Warning::Coalesced], 1);
 }
 
@@ -299,4 +301,121 @@ fn the_number_in_flight_is_that_just_before_each_arrival() {
     ];
     let (arrivals, in_flight) = accumulate(&RequestLimits::default(), records).in_flight();
     assert_eq!((arrivals, in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
+}
+
+/// Requests one each 100 ms that speak until 30 ms after they were due, whose sound begins 20 ms later, ends 60 ms later, and
+/// lasts `audio_ms`.
+fn spoken(audio_ms: impl IntoIterator<Item = u64>) -> Vec<RequestRecord> {
+    let audio = audio_ms.into_iter().enumerate();
+    audio
+        .map(|(index, audio_ms)| {
+            let at = index as u64 * 100_000_000;
+            RequestRecord {
+                speech_end_ns: Some(at + 30_000_000),
+                sent_ns: Some(at + 31_000_000),
+                first_audio_ns: Some(at + 50_000_000),
+                audio_ns: Some(audio_ms * 1_000_000),
+                underrun_ns: Some(0),
+                ..reply(at, Segment::Window, at + 50_000_000, at + 90_000_000, 4)
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_ratio_has_quantiles_of_its_own_and_voice_counts_from_the_end_of_speech() {
+    // 60 ms of processing over 100 ms, 200 ms, … 1000 ms of sound: factors of 0.6, 0.3, 0.2, 0.15, 0.12, …, 0.06.
+    let (_, step) = summarise(&open_facts(10), spoken((1..=10).map(|tenths| tenths * 100)));
+    let rtf = step.ratios["rtf"];
+    assert_eq!((rtf.count, rtf.p50_ppm, rtf.p90_ppm, rtf.max_ppm), (10, Some(100_000), Some(300_000), Some(600_000)));
+    let largest = |metric: &str| step.metrics[metric].max_ns;
+    assert_eq!(
+        (largest("ttft"), largest("first_audio"), largest("e2e")),
+        (Some(20_000_000), Some(20_000_000), Some(60_000_000))
+    );
+    assert_eq!((largest("underrun"), largest("send_lag")), (Some(0), Some(1_000_000)));
+    assert!(!step.metrics.contains_key("rtf") && !step.metrics.contains_key("first_answer"));
+
+    let objective = percentile(RequestMetric::Rtf, 900_000, 299_999);
+    let slo = slo(vec![objective], RequestLimits::default());
+    let accumulator = accumulate(&slo.request, spoken((1..=10).map(|tenths| tenths * 100)));
+    let found = summarise_trial(&slo, &open_facts(10), &accumulator).objectives[0].clone();
+    assert_eq!((found.violations, found.unit, found.quantile), (2, Some(MetricUnit::PartsPerMillion), Some(300_000)));
+
+    let mut unknown = spoken([100, 100]);
+    unknown[1].audio_ns = None;
+    unknown[1].first_audio_ns = None;
+    let (_, step) = summarise(&open_facts(2), unknown);
+    assert!(step.ratios.is_empty(), "the rest is not the whole");
+    assert_eq!((step.metrics["first_audio"].count, step.metrics["first_audio"].p99_ns), (2, None), "it never came");
+}
+
+#[test]
+fn a_metric_that_applies_to_nothing_has_no_quantiles() {
+    let (_, step) = summarise(&open_facts(4), steady(4));
+    let names: Vec<&str> = step.metrics.keys().map(String::as_str).collect();
+    assert_eq!(names, ["e2e", "inter_chunk", "itl", "send_lag", "tpot", "ttft"]);
+    assert_eq!((step.metrics["itl"].count, step.metrics["itl"].max_ns), (4, Some(600_000_000)), "the longest of each");
+    assert_eq!(step.metrics["inter_chunk"].count, 8, "every gap");
+
+    let mut thinking = steady(4);
+    // One answers 10 ms after its first output, one never does.
+    thinking[0].first_answer_ns = Some(30_000_000);
+    (thinking[1].first_answer_ns, thinking[1].answerless) = (None, Some(true));
+    let (_, step) = summarise(&open_facts(4), thinking);
+    let found = step.metrics["first_answer"];
+    assert_eq!((found.count, found.p50_ns, found.max_ns, found.p99_ns), (4, Some(20_000_000), Some(30_000_000), None));
+
+    let mut failed = steady(3);
+    failed.iter_mut().for_each(|record| record.outcome = Outcome::HttpError);
+    let (_, step) = summarise(&open_facts(3), failed);
+    assert!(!step.metrics.contains_key("underrun") && step.ratios.is_empty() && !step.metrics.contains_key("itl"));
+}
+
+#[test]
+fn the_share_of_reasoning_is_that_of_the_replies_that_count_it() {
+    let shares = |counts: &[(Option<u64>, Option<u64>)]| {
+        let mut records = steady(counts.len() as u64);
+        for (record, (output, reasoning)) in records.iter_mut().zip(counts) {
+            (record.output_tokens, record.reasoning_tokens) = (*output, *reasoning);
+        }
+        summarise(&open_facts(counts.len() as u64), records).1.reasoning_share
+    };
+    // 30 of 40 and 10 of 60 are 40 of 100.
+    assert_eq!(shares(&[(Some(40), Some(30)), (Some(60), Some(10))]), Some(share(400_000)));
+    assert_eq!(shares(&[(Some(40), Some(30)), (Some(60), None)]), Some(share(750_000)));
+    assert_eq!(shares(&[(Some(40), Some(0))]), Some(share(0)));
+    assert_eq!(shares(&[(Some(40), Some(30)), (None, Some(10))]), None, "one has no count");
+    assert_eq!(shares(&[(Some(40), None)]), None, "none counts its reasoning");
+    assert_eq!(shares(&[]), None);
+}
+
+#[test]
+fn a_stopped_request_has_broken_what_it_has_outwaited_and_nothing_else() {
+    let mut records = steady(1);
+    records[0].outcome = Outcome::Cancelled;
+    (records[0].first_answer_ns, records[0].last_output_ns) = (None, None);
+    records[0].finished_ns = Some(40_000_000);
+    // First output after 20 ms, stopped after 40 ms.
+    for (metric, at_most, violations) in [
+        (RequestMetric::Ttft, 19_999_999, 1),
+        (RequestMetric::Ttft, 20_000_000, 0),
+        (RequestMetric::FirstAnswer, 39_999_999, 1),
+        (RequestMetric::FirstAudio, 39_999_999, 1),
+        (RequestMetric::FirstAudio, 40_000_000, 0),
+        (RequestMetric::E2e, 39_999_999, 1),
+        (RequestMetric::Tpot, 1, 0),
+        (RequestMetric::Itl, 1, 0),
+        (RequestMetric::Rtf, 1, 0),
+        (RequestMetric::Underrun, 0, 0),
+    ] {
+        let slo = slo(vec![percentile(metric, 500_000, at_most)], RequestLimits::default());
+        let accumulator = accumulate(&slo.request, records.clone());
+        let found = summarise_trial(&slo, &open_facts(1), &accumulator).objectives[0].clone();
+        assert_eq!(
+            (found.n, found.violations, found.undecided),
+            (1, violations, 1 - violations),
+            "{metric:?} {at_most}"
+        );
+    }
 }

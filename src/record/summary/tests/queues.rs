@@ -82,7 +82,7 @@ fn known_queues_give_the_counts_and_quantiles_of_the_reference() {
         let process = if run["engine"] == "D/D/c" { ArrivalProcess::Constant } else { ArrivalProcess::Poisson };
         let (planned, seed) = (counts(&run["arrivals"]), run["arrivals"]["seed"].as_u64().unwrap_or(0));
         let limit = run["objective"]["threshold_ns"].as_u64().unwrap();
-        let slo = slo(vec![latency_objective(LatencyMetric::Ttft, 990_000, limit)], RequestLimits::default());
+        let slo = slo(vec![percentile(RequestMetric::Ttft, 990_000, limit)], RequestLimits::default());
         for row in run["table"].as_array().unwrap() {
             let at = rate(row["rate_milli"].as_u64().unwrap());
             let schedule = open_loop(process, at, planned, seed);
@@ -93,7 +93,7 @@ fn known_queues_give_the_counts_and_quantiles_of_the_reference() {
             let trial = summarise_trial(&slo, &facts(load, Some(planned), schedule.window_ns()), &accumulator);
             let evidence = trial.objectives[0].clone();
             assert_eq!((Some(evidence.violations), evidence.n), (row["violations"].as_u64(), 1_000), "{row}");
-            assert_eq!(evidence.quantile_ns, row["wait_p99_ns"].as_u64(), "{row}");
+            assert_eq!(evidence.quantile, row["wait_p99_ns"].as_u64(), "{row}");
             let step = summarise_step(load, &[(trial, accumulator)], None);
             let waits = step.metrics["ttft"];
             assert_eq!(waits.p50_ns, row["wait_p50_ns"].as_u64(), "{row}");
@@ -109,15 +109,15 @@ fn the_batching_engine_gives_every_field_of_the_reference() {
     for run in exact_runs(&["step"]) {
         let (planned, seed) = (counts(&run["arrivals"]), run["arrivals"]["seed"].as_u64().unwrap());
         let limit = |i: usize| run["objectives"][i]["threshold_ns"].as_u64().unwrap();
-        let limits = RequestLimits {
-            ttft: Some(Duration::from_nanos(limit(0))),
-            e2e: Some(Duration::from_nanos(limit(1))),
-            tpot: Some(Duration::from_nanos(limit(2))),
-        };
+        let limits = RequestLimits::from_iter([
+            (RequestMetric::Ttft, limit(0)),
+            (RequestMetric::E2e, limit(1)),
+            (RequestMetric::Tpot, limit(2)),
+        ]);
         let objectives = vec![
-            latency_objective(LatencyMetric::Ttft, 990_000, limit(0)),
-            latency_objective(LatencyMetric::E2e, 950_000, limit(1)),
-            latency_objective(LatencyMetric::Tpot, 990_000, limit(2)),
+            percentile(RequestMetric::Ttft, 990_000, limit(0)),
+            percentile(RequestMetric::E2e, 950_000, limit(1)),
+            percentile(RequestMetric::Tpot, 990_000, limit(2)),
             Objective::Attainment { at_least: share(990_000) },
         ];
         let slo = slo(objectives, limits);
