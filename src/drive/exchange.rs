@@ -9,8 +9,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::Parts;
 use tokio_util::sync::CancellationToken;
 
+use super::connect::Wire;
 use super::pool::{Connection, Http1, Http2};
 use super::watch::Watch;
 use super::{Clock, Pool, Target};
@@ -209,7 +211,7 @@ impl Asking<'_> {
 type Answer = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>;
 
 /// A request on its connection.
-struct Call {
+pub(super) struct Call {
     clock: Clock,
     answer: Answer,
     connection: Option<Http1>,
@@ -221,7 +223,7 @@ struct Call {
 }
 
 impl Call {
-    fn new(connection: Connection, target: &Target, clock: Clock, request: Request<Full<Bytes>>) -> Self {
+    pub(super) fn new(connection: Connection, target: &Target, clock: Clock, request: Request<Full<Bytes>>) -> Self {
         match connection {
             Connection::Http1(mut connection) => {
                 // And some for the head, whose length only the engine knows.
@@ -256,7 +258,7 @@ impl Call {
         }
     }
 
-    async fn head(&mut self) -> hyper::Result<Response<Incoming>> {
+    pub(super) async fn head(&mut self) -> hyper::Result<Response<Incoming>> {
         let (answer, connection) = (&mut self.answer, &mut self.connection);
         std::future::poll_fn(|cx| Self::poll_driven(connection, cx, |cx| answer.as_mut().poll(cx))).await
     }
@@ -281,7 +283,7 @@ impl Call {
         self.connection.as_ref().and_then(|c| c.stamps.last_read()).unwrap_or_else(|| self.clock.now_ns())
     }
 
-    async fn read(
+    pub(super) async fn read(
         &mut self,
         mut body: Incoming,
         mut reader: ReplyReader,
@@ -342,6 +344,13 @@ impl Call {
         self.connection.as_ref().is_none_or(|connection| connection.stamps.written_bytes() >= self.sent_at_bytes)
     }
 
+    /// The connection behind an upgrade, and what was read of it beyond the head.
+    pub(super) fn into_wire(self) -> Option<(Wire, Bytes)> {
+        drop(self.answer);
+        let Parts { io, read_buf, .. } = Pin::into_inner(self.connection?.connection).into_parts();
+        Some((io.into_inner(), read_buf))
+    }
+
     fn reusable(self) -> Option<Http1> {
         drop(self.answer);
         self.connection.filter(|_| self.read_to_end)
@@ -355,7 +364,7 @@ fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
 }
 
 /// A request whose reply has no head: the connection ended before, or what came is no HTTP.
-fn headless(reader: ReplyReader, error: &hyper::Error, at_ns: u64) -> RequestTrace {
+pub(super) fn headless(reader: ReplyReader, error: &hyper::Error, at_ns: u64) -> RequestTrace {
     let message = whole_message(error);
     if error.is_parse() || error.is_parse_too_large() {
         return RequestTrace::without_reply(Outcome::ProtocolError, message, at_ns);

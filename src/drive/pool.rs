@@ -169,11 +169,6 @@ impl Pool {
         shared.iter().find(|connection| connection.has_room()).map(|c| Connection::Http2(c.place()))
     }
 
-    /// Opens a connection that is not shared and not kept.
-    pub(super) async fn dial(&self, target: &Target) -> Result<Wire, ConnectFailure> {
-        connect(target, self.clock, &self.open).await
-    }
-
     /// Opens a new connection.
     pub(super) async fn open(&self, target: &Target) -> Result<Connection, ConnectFailure> {
         let wire = connect(target, self.clock, &self.open).await?;

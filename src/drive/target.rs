@@ -143,8 +143,6 @@ impl Target {
             |error: http::uri::InvalidUri| TargetError::Url { url: url.to_string(), problem: error.to_string() };
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
         let absolute = url[url::Position::BeforeScheme..url::Position::AfterQuery].to_owned();
-        // A WebSocket has schemes of its own, which begin as HTTP does.
-        let absolute = if socket { absolute.replacen("http", "ws", 1) } else { absolute };
         let mut secrets = Secrets::default();
         let headers = headers(endpoint, &mut secrets)?;
         Ok(Self {
@@ -227,7 +225,7 @@ impl Target {
 
     /// Names the path, or the whole URL where a plain HTTP proxy takes the request.
     pub(super) fn for_http1(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
-        let through_plain_proxy = self.proxy.is_some() && self.tls.is_none();
+        let through_plain_proxy = self.proxy.is_some() && self.tls.is_none() && !self.socket;
         *request.uri_mut() = if through_plain_proxy { self.absolute_uri.clone() } else { self.uri.clone() };
         request
     }
@@ -240,9 +238,8 @@ impl Target {
     }
 
     /// The request that opens a WebSocket (RFC 6455, section 4.1).
-    pub(super) fn upgrade(&self, key: &str, request_id: &HeaderValue) -> Request<()> {
-        let mut request = Request::new(());
-        *request.uri_mut() = self.absolute_uri.clone();
+    pub(super) fn upgrade(&self, key: &str, request_id: &HeaderValue) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::default());
         let headers = request.headers_mut();
         headers.clone_from(&self.headers);
         for name in [CONTENT_TYPE, ACCEPT, ACCEPT_ENCODING] {

@@ -9,17 +9,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
+use http::StatusCode;
+use http::header::{CONNECTION, HeaderMap, HeaderName, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
-use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
 use super::connect::{Stamps, Wire};
-use super::exchange::{Asking, Exchange, Order, reply_head};
+use super::exchange::{Asking, Call, Exchange, Order, headless, reply_head};
 use super::watch::{AFTER_DECISION, Watch};
 use crate::observe::{Outcome, ReplyEnd, ReplyReader, RequestTrace};
 use crate::workload::Turn;
@@ -32,26 +35,15 @@ const READ_BUFFER: usize = 16 << 10;
 
 impl Asking<'_> {
     pub(super) async fn converse(mut self, turn: &Turn, order: &Order) -> Exchange {
-        let Self { pool, target, clock, cancel, .. } = self;
-        let open = async {
-            let wire = pool.dial(target).await.map_err(|failure| failure.trace(clock.now_ns()))?;
-            let stamps = wire.stamps();
-            let request = target.upgrade(&generate_key(), &order.id_header());
-            Ok((stamps, client_async_with_config(request, wire, Some(limits(turn))).await))
+        let (clock, cancel) = (self.clock, self.cancel);
+        let (wire, read) = match self.open(order).await {
+            Ok(opened) => opened,
+            Err(trace) => return Exchange::unsent(*trace),
         };
-        let opened = self.watch.guard(cancel, pin!(open)).await;
-        let ready_ns = clock.now_ns();
+        let stamps = wire.stamps();
+        let socket = WebSocketStream::from_partially_read(wire, read.into(), Role::Client, Some(limits(turn))).await;
         let script = Script::new(turn, order.scheduled_ns);
-        let (stamps, socket) = match opened {
-            Err(interruption) => return Exchange::unsent(self.reader.finish(ready_ns, interruption.end())),
-            Ok(Err(trace)) => return Exchange::unsent(trace),
-            Ok(Ok((_, Err(error)))) => return Exchange::unsent(refused(self.reader, error, ready_ns)),
-            Ok(Ok((stamps, Ok((socket, response))))) => {
-                self.reader.head(reply_head(response.status().as_u16(), response.headers()));
-                (stamps, socket)
-            }
-        };
-        let free_ns = ready_ns;
+        let free_ns = clock.now_ns();
         let mut session =
             Session { socket, stamps, clock, reader: self.reader, sent_ns: None, free_ns, dispatch_lag_ns: None };
         let (at_ns, end) = session.hold(script, &mut self.watch, cancel).await;
@@ -60,6 +52,59 @@ impl Asking<'_> {
         drop(timeout(AFTER_DECISION, session.socket.close(None)).await);
         Exchange { trace, sent_ns: session.sent_ns, dispatch_lag_ns: session.dispatch_lag_ns, speech_end_ns: None }
     }
+
+    /// Opens the session: the connection behind the upgrade, and what was read beyond its head. Else the trace of a request
+    /// that had another answer or none.
+    async fn open(&mut self, order: &Order) -> Result<(Wire, Bytes), Box<RequestTrace>> {
+        let Self { pool, target, clock, cancel, .. } = *self;
+        let opened = self.watch.guard(cancel, pin!(pool.open(target))).await;
+        let connection = match opened {
+            Err(interruption) => return Err(self.end(interruption.end())),
+            Ok(Err(failure)) => return Err(Box::new(failure.trace(clock.now_ns()))),
+            Ok(Ok(connection)) => connection,
+        };
+        let key = generate_key();
+        let mut call = Call::new(connection, target, clock, target.upgrade(&key, &order.id_header()));
+        let answered = self.watch.guard(cancel, pin!(call.head())).await;
+        let (head, body) = match answered {
+            Err(interruption) => return Err(self.end(interruption.end())),
+            Ok(Err(error)) => return Err(Box::new(headless(self.take_reader(), &error, clock.now_ns()))),
+            Ok(Ok(response)) => response.into_parts(),
+        };
+        self.reader.head(reply_head(head.status.as_u16(), &head.headers));
+        if head.status != StatusCode::SWITCHING_PROTOCOLS {
+            let reader = self.take_reader();
+            return Err(Box::new(call.read(body, reader, &mut self.watch, cancel).await));
+        }
+        let refused = |fault: &str| {
+            Box::new(RequestTrace::without_reply(Outcome::ProtocolError, fault.to_owned(), clock.now_ns()))
+        };
+        accepts(&head.headers, &key).map_err(refused)?;
+        call.into_wire().ok_or_else(|| refused("the connection was not upgraded"))
+    }
+
+    /// The trace of what is known so far.
+    fn end(&mut self, end: ReplyEnd) -> Box<RequestTrace> {
+        Box::new(self.take_reader().finish(self.clock.now_ns(), end))
+    }
+
+    /// The reader, which nothing reads after.
+    fn take_reader(&mut self) -> ReplyReader {
+        std::mem::replace(&mut self.reader, ReplyReader::new(self.target.protocol, false))
+    }
+}
+
+/// Whether the server speaks WebSocket from here on (RFC 6455, section 4.1).
+fn accepts(headers: &HeaderMap, key: &str) -> Result<(), &'static str> {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let has = |name, word: &str| text(name).split(',').any(|token| token.trim().eq_ignore_ascii_case(word));
+    if !has(UPGRADE, "websocket") || !has(CONNECTION, "upgrade") {
+        return Err("the server switched to another protocol than WebSocket");
+    }
+    if text(SEC_WEBSOCKET_ACCEPT) != derive_accept_key(key.as_bytes()) {
+        return Err("the server's Sec-WebSocket-Accept does not answer the client's key");
+    }
+    Ok(())
 }
 
 fn limits(turn: &Turn) -> WebSocketConfig {
@@ -210,31 +255,13 @@ impl Session {
 
 /// Whether the connection ended, and not what was said over it was wrong.
 fn is_broken(error: &Error) -> bool {
-    use ProtocolError::{HandshakeIncomplete, ResetWithoutClosingHandshake};
     matches!(
         error,
         Error::Io(_)
             | Error::ConnectionClosed
             | Error::AlreadyClosed
-            | Error::Protocol(HandshakeIncomplete | ResetWithoutClosingHandshake)
+            | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
     )
-}
-
-/// A session that was not opened.
-fn refused(mut reader: ReplyReader, error: Error, at_ns: u64) -> RequestTrace {
-    match error {
-        Error::Http(response) => {
-            let status = response.status();
-            reader.head(reply_head(status.as_u16(), response.headers()));
-            if status.is_success() {
-                reader.refuse(&format!("the server answered {status} instead of opening a WebSocket"));
-            }
-            reader.bytes(at_ns, response.body().as_deref().unwrap_or_default());
-            reader.finish(at_ns, ReplyEnd::Complete)
-        }
-        broken if is_broken(&broken) => reader.finish(at_ns, ReplyEnd::Broken(broken.to_string())),
-        other => RequestTrace::without_reply(Outcome::ProtocolError, other.to_string(), at_ns),
-    }
 }
 
 /// Resolves at an instant; never where there is none.

@@ -348,16 +348,24 @@ async fn sessions_that_are_not_opened_end_as_requests_do() {
                         {\"error\":{\"message\":\"no such token\"}}";
     let wrong_key = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
                      sec-websocket-accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n";
+    let in_pieces = "HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n|\
+                     14\r\n{\"error\":{\"message\":\r\n|e\r\n\"not allowed\"}}\r\n0\r\n\r\n";
+    let other = "HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: Upgrade\r\n\r\n";
     for (reply, outcome, status, said) in [
+        (in_pieces, Outcome::HttpError, Some(403), "not allowed"),
+        (other, Outcome::ProtocolError, None, "another protocol"),
         (unauthorised, Outcome::HttpError, Some(401), "no such token"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", Outcome::ProtocolError, Some(200), "instead of opening"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", Outcome::ProtocolError, Some(200), "WebSocket"),
         (wrong_key, Outcome::ProtocolError, None, "Sec-WebSocket-Accept"),
         ("no HTTP at all\r\n\r\n", Outcome::ProtocolError, None, ""),
         ("", Outcome::NoResponse, None, ""),
     ] {
         let server = Server::start(move |_, mut stream: TcpStream| async move {
             drop(read_head(&mut stream).await);
-            drop(stream.write_all(reply.as_bytes()).await);
+            for piece in reply.split('|') {
+                drop(stream.write_all(piece.as_bytes()).await);
+                sleep(Duration::from_millis(20)).await;
+            }
             drop(stream.shutdown().await);
             drop(stream.read_to_end(&mut Vec::new()).await);
         })
@@ -420,4 +428,30 @@ async fn a_reply_is_read_the_same_however_its_frames_are_cut() {
         assert_eq!((trace.outcome, trace.output_chunks), (Outcome::Ok, 2), "{}", error(&exchange));
         assert_eq!(trace.texts.as_ref().map(|texts| texts.text.as_str()), Some("Open water"));
     }
+}
+
+/// What proxies make of the header is still an upgrade.
+#[tokio::test]
+async fn an_upgrade_is_told_by_its_words_and_not_by_their_company() {
+    let server = Server::start(|_, mut stream: TcpStream| async move {
+        let request = read_head(&mut stream).await.expect("a request");
+        let key = request.header("sec-websocket-key").expect("a key");
+        let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
+        let head = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
+             Sec-WebSocket-Accept: {accept}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("the client is there");
+        let mut socket = ServerBuilder::new().serve(stream);
+        while let Some(Ok(message)) = socket.next().await {
+            if message.as_text().is_some_and(|text| text.contains("response.create")) {
+                for event in [delta("x"), done()] {
+                    drop(socket.send(Message::text(event.to_string())).await);
+                }
+            }
+        }
+    })
+    .await;
+    let exchange = ask(&server, text_turn()).await;
+    assert_eq!((exchange.trace.outcome, exchange.trace.status), (Outcome::Ok, Some(101)), "{}", error(&exchange));
 }
