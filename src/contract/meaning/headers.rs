@@ -10,7 +10,7 @@ use crate::contract::model::{Header, HeaderSource};
 use crate::contract::{raw, secrets};
 
 /// Headers that the connection and the protocol set themselves.
-const OWNED: [&str; 13] = [
+const OWNED: [&str; 17] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -20,6 +20,10 @@ const OWNED: [&str; 13] = [
     "expect",
     "host",
     "keep-alive",
+    "sec-websocket-accept",
+    "sec-websocket-extensions",
+    "sec-websocket-key",
+    "sec-websocket-version",
     "te",
     "trailer",
     "transfer-encoding",
