@@ -116,11 +116,6 @@ impl RequestLimits {
         let limits = self.by_metric;
         RequestMetric::ALL.into_iter().filter_map(move |metric| Some((metric, limits[metric as usize]?)))
     }
-
-    /// The limit on one metric.
-    pub fn get(&self, metric: RequestMetric) -> Option<u64> {
-        self.by_metric[metric as usize]
-    }
 }
 
 impl FromIterator<(RequestMetric, u64)> for RequestLimits {

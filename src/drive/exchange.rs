@@ -357,7 +357,7 @@ impl Call {
     }
 }
 
-/// A reply that was over before the request was sent: whatever it says, it does not answer the request.
+/// A reply that came before the request was sent: whatever it says, it does not answer the request.
 fn answer_to_nothing(trace: RequestTrace) -> RequestTrace {
     let error = "the reply came before the request was sent, so it cannot answer it".to_owned();
     RequestTrace { outcome: Outcome::ProtocolError, error: Some(error), truncated: None, answerless: None, ..trace }

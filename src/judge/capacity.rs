@@ -1,6 +1,6 @@
 //! The capacity seen over the steps of one run, and the limit that binds it.
 
-use super::{is_void, judged_trial};
+use super::judged_trial;
 use crate::contract::{Objective, Slo};
 use crate::record::{Binding, CapacityRecord, ObjectiveEvidence, StepRecord, TrialRecord};
 
@@ -40,7 +40,7 @@ pub fn capacity(slo: &Slo, steps: &[StepRecord]) -> Option<CapacityRecord> {
 /// A step held if its violations are within every budget, nothing piled up and nothing is missing; it broke if known
 /// violations exceed a budget or requests piled up. An interrupted or void step that shows neither is not known.
 fn stand(slo: &Slo, step: &StepRecord) -> Stand {
-    let Some(trial) = judged_trial(step).filter(|trial| !is_void(trial)) else { return Stand::NotKnown };
+    let Some(trial) = judged_trial(step).filter(|trial| !trial.is_void()) else { return Stand::NotKnown };
     let evidence = || paired(slo, trial);
     let over = |violations: u64, objective: &Objective, n| violations > objective.budget().floor_of(n);
     let broke = evidence().any(|(objective, found)| over(found.violations, objective, found.n));
@@ -68,7 +68,7 @@ fn paired<'a>(slo: &'a Slo, trial: &'a TrialRecord) -> impl Iterator<Item = (&'a
 /// limit at the load that must hold. The first in the contract's order wins a tie.
 fn binding(slo: &Slo, steps: &[StepRecord], broke: Option<&StepRecord>) -> Option<Binding> {
     let step = broke.or_else(|| steps.iter().find(|step| step.load == slo.at))?;
-    let trial = judged_trial(step).filter(|trial| !is_void(trial))?;
+    let trial = judged_trial(step).filter(|trial| !trial.is_void())?;
     let strain = if broke.is_some() { excess } else { closeness };
     let (objective, found) = paired(slo, trial)
         .filter(|(_, found)| found.n > 0 && found.unmeasured == 0)

@@ -1,9 +1,9 @@
 //! Whether every cell that the contract declares was measured: one cell per load and one per stability row.
 
 use super::absence::absence;
-use super::{Check, Reason, Status, is_void, plain_check};
+use super::{Check, Reason, Status, plain_check};
 use crate::contract::Contract;
-use crate::record::{Completeness, ProbeRecord, Reading, RunResult, StepRecord};
+use crate::record::{Completeness, ProbeRecord, Reading, RunResult, StepRecord, TrialRecord};
 use crate::units::Load;
 
 /// Counts the planned and the measured cells. A step is measured by a whole trial that is evidence, a stability row by a
@@ -53,11 +53,11 @@ fn what_is_missing(contract: &Contract, result: &RunResult) -> (Reason, String) 
 
 fn step_is_measured(steps: &[StepRecord], load: Load) -> bool {
     let step = steps.iter().find(|step| step.load == load);
-    step.is_some_and(|step| step.trials.iter().any(|trial| trial.complete && !is_void(trial)))
+    step.is_some_and(|step| step.trials.iter().any(|trial| trial.complete && !trial.is_void()))
 }
 
 fn step_reason(steps: &[StepRecord], load: Load) -> Reason {
-    let void = steps.iter().filter(|step| step.load == load).flat_map(|step| &step.trials).any(is_void);
+    let void = steps.iter().filter(|step| step.load == load).flat_map(|step| &step.trials).any(TrialRecord::is_void);
     if void { Reason::GeneratorSaturated } else { Reason::NotMeasured }
 }
 

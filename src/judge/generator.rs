@@ -1,7 +1,7 @@
 //! The row about the load generator: whether it kept its plan where the objectives are judged.
 
 use super::absence::absence;
-use super::{Check, Reason, Status, is_void, judged_trial, plain_check};
+use super::{Check, Reason, Status, judged_trial, plain_check};
 use crate::contract::Slo;
 use crate::record::{HealthRecord, RunResult, StepRecord};
 use crate::units::format_nanos;
@@ -14,13 +14,13 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     let step = result.steps.iter().find(|step| step.load == slo.at);
     let judged = step.and_then(|step| Some((step, judged_trial(step)?)));
     // Where nothing was due, nothing shows that the plan would have been kept.
-    let Some((step, trial)) = judged.filter(|(_, trial)| is_void(trial) || trial.health.due > 0) else {
+    let Some((step, trial)) = judged.filter(|(_, trial)| trial.is_void() || trial.health.due > 0) else {
         let absent = absence(result);
         let reason = absent.as_ref().map_or(Reason::NotMeasured, |absent| absent.reason);
         let note = absent.map(|absent| absent.note);
         return Some(Check { note, ..plain_check("load_generator", Status::Unknown, reason) });
     };
-    let (status, reason, note) = if is_void(trial) {
+    let (status, reason, note) = if trial.is_void() {
         (Status::Unknown, Reason::GeneratorSaturated, Some(trial.health.faults.join("; ")))
     } else {
         (Status::Pass, Reason::Held, repeated(step))
@@ -48,6 +48,6 @@ fn observed(health: &HealthRecord) -> String {
 /// Says that void trials were repeated.
 fn repeated(step: &StepRecord) -> Option<String> {
     let void: Vec<String> =
-        step.trials.iter().filter(|trial| is_void(trial)).flat_map(|trial| trial.health.faults.clone()).collect();
+        step.trials.iter().filter(|trial| trial.is_void()).flat_map(|trial| trial.health.faults.clone()).collect();
     (!void.is_empty()).then(|| format!("judged on a repeated trial, because before {}", void.join("; ")))
 }

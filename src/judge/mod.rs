@@ -55,16 +55,9 @@ fn overall(checks: &[Check]) -> Status {
     }
 }
 
-/// Whether a trial is evidence at all.
-fn is_void(trial: &TrialRecord) -> bool {
-    !trial.health.faults.is_empty()
-}
-
-/// The trial that speaks for a step: the last that is evidence and whole, else the last that is evidence, else the last. A
-/// void trial is repeated with its own seed, so a later one stands for the same schedule.
+/// The trial that is judged of a step.
 fn judged_trial(step: &StepRecord) -> Option<&TrialRecord> {
-    let last = |wanted: fn(&TrialRecord) -> bool| step.trials.iter().rev().find(|trial| wanted(trial));
-    last(|trial| !is_void(trial) && trial.complete).or_else(|| last(|trial| !is_void(trial))).or_else(|| last(|_| true))
+    step.told().pop()
 }
 
 /// A row without statistics.

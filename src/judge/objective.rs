@@ -1,7 +1,7 @@
 //! The rows of the objectives, judged at the load that must hold by the exact binomial rule (method, section 6).
 
 use super::absence::{Absence, absence};
-use super::{Check, Claim, Reason, Status, is_void, judged_trial, plain_check};
+use super::{Check, Claim, Reason, Status, judged_trial, plain_check};
 use crate::contract::{Objective, RequestLimits, RequestMetric, Slo};
 use crate::observe::{Outcome, Warning};
 use crate::record::{ObjectiveEvidence, RunResult, TrialRecord};
@@ -96,7 +96,7 @@ impl Context<'_> {
     /// First whether the trial can be judged, then what its counts decide. A missing number and a struggling generator
     /// come before everything; drift and a window cut short forbid a PASS, never a FAIL.
     fn find(&self, objective: &Objective, trial: &TrialRecord, evidence: &ObjectiveEvidence) -> Finding {
-        if is_void(trial) {
+        if trial.is_void() {
             return Finding::unknown(Reason::GeneratorSaturated, trial.health.faults.join("; "));
         }
         if evidence.unmeasured > 0 {

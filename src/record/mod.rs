@@ -5,6 +5,7 @@ pub mod model;
 mod schema;
 mod store;
 pub mod summary;
+mod told;
 
 pub use grade::grade;
 pub use model::*;

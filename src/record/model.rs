@@ -385,7 +385,7 @@ pub struct DriftRecord {
 pub struct HealthRecord {
     /// Scheduled arrival to request on the wire, over all requests of the window that were sent.
     pub send_lag: Option<Quantiles>,
-    /// The generator's own part of it: send lag without the time that the network took to connect.
+    /// The generator's own part of it: send lag without the time that the network took to connect and to take the request.
     pub dispatch_lag: Option<Quantiles>,
     /// The largest dispatch lag p99 at which the trial is evidence; `null` in a closed loop.
     pub dispatch_lag_limit_ns: Option<u64>,

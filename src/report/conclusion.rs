@@ -181,7 +181,7 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
         load_generator(result),
     ];
-    let told = result.steps.iter().flat_map(figures::told);
+    let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
         let texts = warnings.iter().map(|(warning, count)| format!("{} {}", code_of(warning), grouped(*count)));
@@ -201,15 +201,14 @@ pub(super) fn code_of(value: &impl serde::Serialize) -> String {
 }
 
 fn load_generator(result: &RunResult) -> String {
-    let told = || result.steps.iter().flat_map(|step| figures::told(step).map(|trial| (step.load, trial)));
+    let told = || result.steps.iter().flat_map(|step| step.told().into_iter().map(|trial| (step.load, trial)));
     let worst =
         told().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
     let lag = worst.map_or_else(
         || "send lag not measured".to_owned(),
         |(lag, load)| format!("send lag p99 {} at worst, at {load}", format_nanos(lag)),
     );
-    let faulty: Vec<String> =
-        told().filter(|(_, trial)| !trial.health.faults.is_empty()).map(|(load, _)| load.to_string()).collect();
+    let faulty: Vec<String> = told().filter(|(_, trial)| trial.is_void()).map(|(load, _)| load.to_string()).collect();
     match (figures::trials(result).next(), faulty.is_empty()) {
         (None, _) => "load generator: nothing was sent".to_owned(),
         (_, true) => format!("load generator kept its plan: {lag}"),

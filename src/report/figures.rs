@@ -168,13 +168,6 @@ pub(super) fn trials(result: &RunResult) -> impl Iterator<Item = (Load, &TrialRe
     result.steps.iter().flat_map(|step| step.trials.iter().map(move |trial| (step.load, trial)))
 }
 
-/// The trials that the figures of a step are made of: those that are evidence, else the last.
-pub(super) fn told(step: &StepRecord) -> impl Iterator<Item = &TrialRecord> {
-    let is_evidence = |trial: &&TrialRecord| trial.complete && trial.health.faults.is_empty();
-    let last = step.trials.last().filter(|_| !step.trials.iter().any(|trial| is_evidence(&trial)));
-    step.trials.iter().filter(is_evidence).chain(last)
-}
-
 /// Adds up what trials counted by name.
 pub(super) fn tally<'a, K: Ord + Copy + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Vec<(K, u64)> {
     let mut sums = std::collections::BTreeMap::new();

@@ -114,9 +114,10 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     if let Some(reason) = &step.not_measured {
         remarks.push(format!("not measured: {reason}"));
     }
-    let windows = || figures::told(step).map(|trial| &trial.window);
+    let told = step.told();
+    let windows = || told.iter().map(|trial| &trial.window);
     let scheduled: u64 = windows().map(|window| window.scheduled).sum();
-    if figures::told(step).any(|trial| !trial.complete) {
+    if told.iter().any(|trial| !trial.complete) {
         let decided: u64 = windows().map(|window| window.decided).sum();
         remarks.push(format!(
             "the window was cut short: {} of {} requests decided",
@@ -146,18 +147,15 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
     }
     remarks.extend(step.reasoning_share.and_then(reasoning));
     remarks.extend(
-        figures::told(step)
+        told.iter()
             .filter_map(|trial| trial.drift)
             .filter(|drift| drift.drifting)
             .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
     );
+    remarks.extend(told.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")));
+    let repeated = step.trials.iter().filter(|trial| trial.is_void() && !told.contains(trial));
     remarks.extend(
-        figures::told(step).flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")),
-    );
-    let void = step.trials.iter().filter(|trial| !figures::told(step).any(|told| told.trial == trial.trial));
-    remarks.extend(
-        void.filter(|trial| !trial.health.faults.is_empty())
-            .map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
+        repeated.map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
     );
     remarks
 }

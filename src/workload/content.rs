@@ -73,7 +73,7 @@ impl Content {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let whole = match self {
             Self::Json(body) => text(body),
-            Self::Form(form) => form.shown(),
+            Self::Form(form) => form.shown().to_owned(),
             Self::Turn(turn) => turn.shown(),
         };
         whole.chars().take(length).collect()

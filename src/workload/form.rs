@@ -1,5 +1,7 @@
 //! A payload as a form (RFC 7578): every key of the template is a field, and `$audio` the file.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -11,16 +13,16 @@ use crate::units::Digest;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
     /// `multipart/form-data` with the boundary.
-    pub content_type: String,
+    pub content_type: Arc<str>,
     /// The body.
     pub body: Bytes,
-    shown: String,
+    shown: Arc<str>,
 }
 
 impl Form {
     /// The fields for people, one a line, without the file's bytes.
-    pub(super) fn shown(&self) -> String {
-        self.shown.clone()
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
     }
 }
 
@@ -107,7 +109,8 @@ pub(super) fn build(
         shown.push_str(&format!("{name}: {shown_value}\n"));
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok(Form { content_type: format!("multipart/form-data; boundary={boundary}"), body: body.into(), shown })
+    let content_type = format!("multipart/form-data; boundary={boundary}");
+    Ok(Form { content_type: content_type.into(), body: body.into(), shown: shown.into() })
 }
 
 fn disposition(name: &str) -> String {

@@ -17,6 +17,8 @@ use quantiles::{evidence, metric_quantiles, of_ratio};
 
 use super::grade::Measure;
 use super::model::{DriftRecord, HealthRecord, Quantiles, RatioQuantiles, StepRecord, TrialRecord, WindowCounts};
+
+use super::told::told;
 use crate::contract::{MetricUnit, RequestMetric, Slo};
 use crate::observe::Outcome;
 use crate::schedule::{TrialCounts, segment_nanos};
@@ -113,20 +115,14 @@ fn drift_record(load: Load, accumulator: &TrialAccumulator) -> Option<DriftRecor
     })
 }
 
-/// The record of one step. Its figures pool the requests of the trials that are evidence; where none is, they are the last one's. Per-second
+/// The record of one step. Its figures pool the requests of the trials that speak for it. Per-second
 /// figures need whole windows, and shares need every request decided.
 pub fn summarise_step(
     load: Load,
     trials: &[(TrialRecord, TrialAccumulator)],
     not_measured: Option<String>,
 ) -> StepRecord {
-    let is_evidence = |trial: &TrialRecord| trial.health.faults.is_empty() && trial.complete;
-    let any_evidence = trials.iter().any(|(trial, _)| is_evidence(trial));
-    let last = trials.len().saturating_sub(1);
-    let is_told = |(index, (trial, _)): &(usize, &(TrialRecord, TrialAccumulator))| {
-        if any_evidence { is_evidence(trial) } else { *index == last }
-    };
-    let pool: Vec<_> = trials.iter().enumerate().filter(is_told).map(|(_, measured)| measured).collect();
+    let pool = told(trials, |(trial, _)| trial);
     let totals = Totals::of(load, &pool);
     let (metrics, ratios) = metrics(&pool);
     StepRecord {

@@ -419,3 +419,27 @@ fn a_stopped_request_has_broken_what_it_has_outwaited_and_nothing_else() {
         );
     }
 }
+
+#[test]
+fn a_step_is_told_by_whole_evidence_or_else_by_what_comes_closest() {
+    let (trial, step) = summarise(&open_facts(4), steady(4));
+    let make = |number: u32, complete: bool, void: bool| {
+        let mut made = TrialRecord { trial: number, complete, ..trial.clone() };
+        made.health.faults = if void { vec!["late".to_owned()] } else { Vec::new() };
+        made
+    };
+    let (whole, cut, void) = ((true, false), (false, false), (true, true));
+    for (trials, expected) in [
+        (vec![whole, whole], vec![0, 1]),
+        (vec![void, whole], vec![1]),
+        (vec![whole, cut], vec![0]),
+        (vec![cut, void], vec![0]),
+        (vec![void, cut], vec![1]),
+        (vec![void, void], vec![1]),
+        (vec![], vec![]),
+    ] {
+        let trials = (0..).zip(trials).map(|(number, (complete, void))| make(number, complete, void)).collect();
+        let step = StepRecord { trials, ..step.clone() };
+        assert_eq!(step.told().iter().map(|told| told.trial).collect::<Vec<_>>(), expected);
+    }
+}

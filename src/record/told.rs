@@ -1,0 +1,28 @@
+//! Which trials of a step speak for it.
+
+use super::model::{StepRecord, TrialRecord};
+
+impl TrialRecord {
+    /// Whether the load generator spoilt it: then its figures say nothing of the endpoint, good or bad.
+    pub fn is_void(&self) -> bool {
+        !self.health.faults.is_empty()
+    }
+}
+
+impl StepRecord {
+    /// The trials that its figures are made of; the last of them is the one that is judged.
+    pub fn told(&self) -> Vec<&TrialRecord> {
+        told(&self.trials, |trial| trial)
+    }
+}
+
+/// Of a step's trials all that are evidence and whole, else the last that is evidence, else the last. A void trial is
+/// repeated with its own seed, so a later one stands for the same schedule.
+pub(super) fn told<T>(trials: &[T], record: impl Fn(&T) -> &TrialRecord) -> Vec<&T> {
+    let whole: Vec<&T> = trials.iter().filter(|&trial| !record(trial).is_void() && record(trial).complete).collect();
+    if !whole.is_empty() {
+        return whole;
+    }
+    let evidence = trials.iter().rev().find(|&trial| !record(trial).is_void());
+    evidence.or(trials.last()).into_iter().collect()
+}
