@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::contract::Plan;
 use crate::observe::Protocol;
 use crate::units::parse_duration;
 
@@ -53,11 +54,35 @@ pub(super) enum OutputFormat {
     Json,
 }
 
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanChoice {
+    /// A pull request: judges the load that must hold, and tries every other listed load once.
+    Check,
+    /// A nightly run: the same, and the search for the capacity.
+    Baseline,
+    /// A release: judges the load that must hold and searches for the capacity; UNKNOWN always blocks.
+    Release,
+}
+
+impl From<PlanChoice> for Plan {
+    fn from(choice: PlanChoice) -> Self {
+        match choice {
+            PlanChoice::Check => Self::Check,
+            PlanChoice::Baseline => Self::Baseline,
+            PlanChoice::Release => Self::Release,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct GateArguments {
     /// The contract.
     #[arg(default_value = DEFAULT_CONTRACT)]
     pub(super) contract: PathBuf,
+    /// What the run is for.
+    #[arg(long, value_enum, default_value_t = PlanChoice::Check)]
+    pub(super) plan: PlanChoice,
     /// Folder in which the run's own folder is made.
     #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
     pub(super) runs: PathBuf,
@@ -71,6 +96,9 @@ pub(super) struct ValidateArguments {
     /// The contract.
     #[arg(default_value = DEFAULT_CONTRACT)]
     pub(super) contract: PathBuf,
+    /// The plan to describe.
+    #[arg(long, value_enum, default_value_t = PlanChoice::Check)]
+    pub(super) plan: PlanChoice,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
     pub(super) output_format: PlanFormat,

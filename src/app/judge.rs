@@ -64,7 +64,8 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
     let mut trials: BTreeMap<u32, TrialAccumulator> = BTreeMap::new();
     read_requests(requests, |record| trials.entry(record.trial).or_default().push(&record))
         .map_err(|error| Failure::usage(error.to_string()))?;
-    for step in &mut result.steps {
+    let searched = result.searches.iter_mut().flat_map(|search| &mut search.steps);
+    for step in result.steps.iter_mut().chain(searched) {
         let mut again = Vec::new();
         for record in &step.trials {
             let facts = TrialFacts::of(record, step.load);

@@ -5,6 +5,7 @@ mod exit;
 mod gate;
 mod interrupt;
 mod judge;
+mod measured;
 mod prepare;
 mod progress;
 mod run;

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use super::exit::Failure;
 use super::simulate::whole;
 use super::usage::{Payloads, Plain};
-use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, Traffic, parse};
-use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
+use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, parse};
 use crate::simulate::read_profile;
-use crate::units::Load;
 use crate::workload::{Case, Sound, Workload, parse_cases};
 
 /// A contract that was read, and where.
@@ -106,42 +104,6 @@ pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {fault}", path.display())).collect();
         Failure::usage(format!("the cases cannot be used:\n  {}", lines.join("\n  ")))
     })
-}
-
-/// All trials, in the order they are made: the load that must hold first, so that a budget or a breakdown cannot take its
-/// evidence, then the others from low to high.
-pub(super) fn plan(contract: &Contract) -> Vec<PlannedTrial> {
-    let at = contract.slo.at;
-    let others = contract.traffic.loads().into_iter().filter(|load| *load != at);
-    std::iter::once(at)
-        .chain(others)
-        .zip(0u32..)
-        .map(|(load, trial)| PlannedTrial {
-            trial,
-            seed: contract.workload.seed,
-            load,
-            shape: shape(&contract.traffic, load),
-        })
-        .collect()
-}
-
-fn shape(traffic: &Traffic, load: Load) -> TrialShape {
-    match (traffic, load) {
-        (Traffic::Open { process, counts, .. }, Load::RateMilli(rate)) => {
-            TrialShape::Open { process: *process, rate, counts: *counts }
-        }
-        (Traffic::Closed { warm_up, window, drain, .. }, Load::Clients(clients)) => {
-            TrialShape::Closed(ConcurrencyPlan {
-                clients,
-                warm_up_ns: warm_up.as_nanos() as u64,
-                window_ns: window.as_nanos() as u64,
-                drain_ns: drain.as_nanos() as u64,
-            })
-        }
-        (Traffic::Open { .. }, Load::Clients(_)) | (Traffic::Closed { .. }, Load::RateMilli(_)) => {
-            unreachable!("the loads of a traffic model are of its own kind")
-        }
-    }
 }
 
 /// Port 0 of a simulated endpoint stands for one that is free now.

@@ -3,18 +3,19 @@
 use super::cli::{PlanFormat, ValidateArguments};
 use super::exit::{Exit, Failure};
 use super::gate::{color, print, width};
-use super::prepare::{build_workload, plan, read_contract};
+use super::prepare::{build_workload, read_contract};
 use crate::contract::{Contract, Objective};
 use crate::judge::planning::{ObjectivePlan, decidability};
 use crate::report::{self, ObjectiveRow, PlanReport, PlanStep};
-use crate::schedule::{PlannedTrial, TrialShape, plan_digest};
+use crate::schedule::TrialShape;
+use crate::search::Campaign;
 use crate::workload::Workload;
 
 pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "validate")?;
     let contract = &source.loaded.contract;
     let workload = build_workload(contract, &source.folder)?.workload;
-    let report = describe(contract, &workload, &plan(contract));
+    let report = describe(contract, &workload, &Campaign::new(contract, arguments.plan.into()));
     match arguments.output_format {
         PlanFormat::Table => print(&report::plan(&report, width(), color()))?,
         PlanFormat::Json => print(&report::json(&report))?,
@@ -22,8 +23,9 @@ pub(super) fn validate(arguments: &ValidateArguments) -> Result<Exit, Failure> {
     Ok(Exit::Pass)
 }
 
-fn describe(contract: &Contract, workload: &Workload, trials: &[PlannedTrial]) -> PlanReport {
-    let mut steps: Vec<PlanStep> = trials
+fn describe(contract: &Contract, workload: &Workload, campaign: &Campaign<'_>) -> PlanReport {
+    let mut steps: Vec<PlanStep> = campaign
+        .listed()
         .iter()
         .map(|planned| PlanStep {
             load: planned.load,
@@ -40,7 +42,7 @@ fn describe(contract: &Contract, workload: &Workload, trials: &[PlannedTrial]) -
         name: contract.name.clone(),
         total_requests: steps.iter().map(|step| step.requests.map(|counts| counts.total())).sum(),
         total_time_ns: steps.iter().map(|step| step.load_time_ns).sum(),
-        plan_digest: plan_digest(trials),
+        plan_digest: campaign.digest(),
         workload_digest: workload.digest().clone(),
         cases: workload.cases().len(),
         objectives: contract.slo.objectives.iter().zip(decidability(contract)).map(|(o, p)| row(o, p)).collect(),

@@ -20,6 +20,7 @@ pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
 use crate::contract::{Contract, UnknownPolicy};
 use crate::record::{RunResult, StepRecord, TrialRecord};
+use crate::search::{history, seed_searches};
 
 /// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
 pub fn conclude(contract: &Contract, result: &mut RunResult) {
@@ -27,9 +28,22 @@ pub fn conclude(contract: &Contract, result: &mut RunResult) {
     for step in result.steps.iter_mut().filter(|step| step.trials.is_empty()) {
         step.not_measured = Some(absent.clone().unwrap_or_else(|| "the load was not tried".to_owned()));
     }
-    result.capacity = capacity(&contract.slo, &result.steps);
-    result.completeness = completeness(contract, &result.steps, &result.probes);
+    end_searches(contract, result);
+    result.capacity = capacity(contract, result);
+    result.completeness = completeness(contract, result);
     result.verdict = Some(judge(contract, result));
+}
+
+/// Says of each search how it ended and between which loads.
+fn end_searches(contract: &Contract, result: &mut RunResult) {
+    let ends = seed_searches(contract, &history(result));
+    for record in &mut result.searches {
+        if let Some(found) = ends.iter().find(|search| search.seed == record.seed) {
+            record.end = found.end;
+            record.holds_at = found.bracket.holds_at();
+            record.breaks_at = found.bracket.breaks_at();
+        }
+    }
 }
 
 /// Judges a run by its contract. A verdict that `result` already carries is not read.

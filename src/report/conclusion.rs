@@ -176,7 +176,7 @@ fn listed(names: &[String]) -> String {
 
 /// What was planned and measured, and how far the load generator can be trusted.
 pub(super) fn quality(result: &RunResult) -> Vec<String> {
-    let cells = result.completeness;
+    let cells = &result.completeness;
     let mut lines = vec![
         format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
         load_generator(result),

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use super::document::{Node, join};
 use super::fault::{Fault, printable};
-use super::model::{Contract, Policy, Samples, UnknownPolicy};
+use super::model::{Budget, Contract, EvidencePlan, Policy, Samples, UnknownPolicy};
 use super::raw;
 use super::schema::{DurationText, RateText, ShareText};
+use crate::judge::Claim;
 use crate::observe::Protocol;
 use crate::units::{Rate, Share, UnitError, format_duration, parse_duration};
 
@@ -72,6 +73,7 @@ impl<'a> Meaning<'a> {
             endpoint: endpoint?,
             workload: workload?,
             traffic: traffic?,
+            evidence: evidence(),
             slo: slo?,
             stability: stability?,
             samples: samples(written.samples),
@@ -169,6 +171,17 @@ impl<'a> Meaning<'a> {
             return None;
         }
         Some(command)
+    }
+}
+
+/// The evidence that is gathered when the contract does not say.
+fn evidence() -> EvidencePlan {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    EvidencePlan {
+        claim: Claim::TypicalRun,
+        looks: vec![3, 5, 8],
+        search: None,
+        budget: Budget { check: HOUR / 2, baseline: 3 * HOUR, release: 3 * HOUR },
     }
 }
 

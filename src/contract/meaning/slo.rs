@@ -33,7 +33,7 @@ impl Meaning<'_> {
         let waits = request.set().chain(of_objectives).filter(|(metric, _)| metric.is_wait());
         let largest = waits.map(|(_, limit)| Duration::from_nanos(limit)).max();
         let objectives: Option<Vec<Objective>> = objectives.into_iter().collect();
-        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at });
+        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at, capacity: None });
         (slo, largest)
     }
 

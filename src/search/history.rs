@@ -1,0 +1,152 @@
+//! The trials that were made, as a search reads them.
+
+use super::bracket::{Bracket, Try, middle, scaled};
+use crate::contract::{Contract, Search};
+use crate::record::{RunResult, SearchEnd, StepRecord, TrialRecord};
+use crate::units::{Load, Rate};
+
+/// What a trial was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A listed load.
+    Step,
+    /// The search for the capacity.
+    Search,
+}
+
+/// One trial that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Tried<'a> {
+    /// What it was made for.
+    pub part: Part,
+    /// Its load.
+    pub load: Load,
+    /// What it yielded.
+    pub record: &'a TrialRecord,
+}
+
+/// All trials of a stored run, in the order in which they were made.
+pub fn history(result: &RunResult) -> Vec<Tried<'_>> {
+    fn of(part: Part, step: &StepRecord) -> impl Iterator<Item = Tried<'_>> {
+        step.trials.iter().map(move |record| Tried { part, load: step.load, record })
+    }
+    let listed = result.steps.iter().flat_map(|step| of(Part::Step, step));
+    let searched = result.searches.iter().flat_map(|search| &search.steps).flat_map(|step| of(Part::Search, step));
+    let mut tried: Vec<Tried<'_>> = listed.chain(searched).collect();
+    tried.sort_by_key(|tried| tried.record.trial);
+    tried
+}
+
+/// Where the search on one schedule stands.
+#[derive(Debug, Clone)]
+pub struct SeedSearch {
+    /// The seed.
+    pub seed: u64,
+    /// What its trials have shown.
+    pub bracket: Bracket,
+    /// How it ended, or that it did not yet.
+    pub end: SearchEnd,
+    /// The load to try next; `None` once it ended, or when it cannot go on.
+    pub next: Option<Rate>,
+    /// A load held before, and a lower one no longer did when it was tried again at the end.
+    pub changed: bool,
+}
+
+/// The searches of a contract, in the order of their seeds; those that were not begun have tried nothing.
+pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch> {
+    let Some(range) = contract.evidence.search else { return Vec::new() };
+    let mut estimate = middle(range.from, range.to);
+    let mut searches = Vec::new();
+    for index in 0..range.seeds {
+        let seed = contract.workload.seed.wrapping_add(u64::from(index));
+        let mut search = seed_search(range, seed, estimate, tried, index > 0);
+        if index == 0 && range.seeds > 1 {
+            check_again(&mut search, tried);
+        }
+        estimate = match (search.bracket.holds_at(), search.bracket.breaks_at()) {
+            (Some(holds), Some(breaks)) => middle(holds, breaks),
+            (Some(end), None) | (None, Some(end)) => end,
+            (None, None) => estimate,
+        };
+        searches.push(search);
+    }
+    searches
+}
+
+/// The outcome of each try of a seed, the last one where a void trial was repeated. Trials of the steps count where they
+/// show something.
+fn outcomes(seed: u64, tried: &[Tried<'_>]) -> (Vec<(Rate, bool)>, bool) {
+    let (mut shown, mut stuck) = (Vec::new(), false);
+    let of_seed = || tried.iter().filter(|tried| tried.record.seed == seed);
+    for one in of_seed() {
+        let Some(load) = one.load.rate() else { continue };
+        match one.record.held {
+            Some(held) => shown.push((load, held)),
+            None => {
+                let repeated = of_seed().any(|later| {
+                    later.load == one.load && later.part == one.part && later.record.trial > one.record.trial
+                });
+                let awaited = one.record.is_void() && !again(one, tried);
+                stuck |= one.part == Part::Search && !repeated && !awaited;
+            }
+        }
+    }
+    (shown, stuck)
+}
+
+/// Whether a trial was itself made because one before it was void.
+pub(super) fn again(one: &Tried<'_>, tried: &[Tried<'_>]) -> bool {
+    tried.iter().any(|earlier| {
+        earlier.part == one.part
+            && earlier.load == one.load
+            && earlier.record.seed == one.record.seed
+            && earlier.record.trial < one.record.trial
+            && earlier.record.is_void()
+    })
+}
+
+fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>], estimated: bool) -> SeedSearch {
+    let (shown, stuck) = outcomes(seed, tried);
+    let begun = tried.iter().any(|tried| tried.part == Part::Search && tried.record.seed == seed);
+    let bracket = Bracket::new(range, shown);
+    let mut search = SeedSearch { seed, bracket, end: SearchEnd::Unfinished, next: None, changed: false };
+    match search.bracket.next(estimate) {
+        Try::Load(_) if stuck => {}
+        Try::Load(load) => {
+            // What the search before has found is nearer than a step outwards from a listed load.
+            let nearer = estimated && !begun && search.bracket.is_open_at(estimate);
+            search.next = Some(if nearer { estimate.clamp(range.from, range.to) } else { load });
+        }
+        Try::Bracketed => search.end = SearchEnd::Bracketed,
+        Try::HoldsThroughout => search.end = SearchEnd::HoldsThroughout,
+        Try::BreaksThroughout => search.end = SearchEnd::BreaksThroughout,
+        Try::GivenUp => {}
+    }
+    search
+}
+
+/// Once all seeds have been searched, the first schedule is tried again a little below where it held. If it no longer holds
+/// there, the endpoint changed while the run lasted.
+fn check_again(first: &mut SeedSearch, tried: &[Tried<'_>]) {
+    let searched: Vec<&Tried<'_>> = tried.iter().filter(|tried| tried.part == Part::Search).collect();
+    let Some(last) = searched.last().filter(|last| last.record.seed == first.seed) else { return };
+    let others = searched.iter().any(|tried| tried.record.seed != first.seed);
+    if others && last.record.held == Some(false) {
+        let before: Vec<&Tried<'_>> =
+            tried.iter().filter(|t| t.record.seed == first.seed && t.record.trial < last.record.trial).collect();
+        first.changed = before.iter().any(|t| t.record.held == Some(true) && t.load >= last.load);
+        // Whatever bracket that leaves is as narrow as it gets.
+        first.end = SearchEnd::Bracketed;
+        first.next = None;
+    }
+}
+
+/// The load at which the first schedule is tried again after all others; `None` while that is not due.
+pub(super) fn load_to_check_again(range: Search, searches: &[SeedSearch], tried: &[Tried<'_>]) -> Option<Rate> {
+    let first = searches.first().filter(|first| range.seeds > 1 && first.end == SearchEnd::Bracketed)?;
+    let last = tried.iter().rfind(|tried| tried.part == Part::Search)?;
+    if last.record.seed == first.seed || searches.iter().any(|search| search.next.is_some()) {
+        return None;
+    }
+    first.bracket.holds_at().map(|holds| scaled(holds, 1.0 / 1.1).max(range.from))
+}
