@@ -1,6 +1,6 @@
 //! The capacity: where it ends, how sure that is, and the limit that binds it (method, sections 8 and 9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Claim;
 use crate::contract::{Contract, Objective, Slo};
@@ -17,10 +17,22 @@ pub fn capacity(contract: &Contract, result: &RunResult) -> Option<CapacityRecor
 
 /// What is known of one listed load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
+pub(super) enum Stand {
+    /// It holds, by the rule for the claim.
     Held,
+    /// It does not.
     Broke,
+    /// Neither is shown.
     NotKnown,
+}
+
+/// Where the load that must hold stands, as far as more than one schedule shows it.
+pub(super) fn stand_at_load(contract: &Contract, result: &RunResult) -> Stand {
+    let step = result.steps.iter().find(|step| step.load == contract.slo.at);
+    match (step, contract.evidence.claim) {
+        (Some(step), Claim::TypicalRun) => stand(contract, &contract.evidence.looks, step),
+        _ => Stand::NotKnown,
+    }
 }
 
 /// The highest load that held below the lowest that did not. Where every load was judged over several schedules it speaks of a
@@ -39,7 +51,7 @@ fn of_listed(contract: &Contract, result: &RunResult) -> Option<CapacityRecord> 
         return None;
     }
     let trials = result.steps.iter().flat_map(StepRecord::told);
-    let seeds: std::collections::BTreeSet<u64> = trials.clone().map(|trial| trial.seed).collect();
+    let seeds: BTreeSet<u64> = trials.clone().map(|trial| trial.seed).collect();
     Some(CapacityRecord {
         holds_at: held.map(|step| step.load),
         breaks_at: broke.map(|step| step.load),

@@ -6,21 +6,28 @@ mod absence;
 mod capacity;
 mod completeness;
 mod endpoint;
+mod floor;
 mod generator;
+mod infeasible;
+mod long_run;
 mod objective;
 pub mod planning;
+mod plausible;
 mod stability;
 #[cfg(test)]
 mod tests;
+mod this_run;
+mod typical_run;
 mod verdict;
 
 pub use capacity::capacity;
 pub use completeness::completeness;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
-use crate::contract::{Contract, UnknownPolicy};
+use crate::contract::{Contract, Plan, UnknownPolicy};
 use crate::record::{RunResult, StepRecord, TrialRecord};
 use crate::search::{history, seed_searches};
+use infeasible::is_infeasible;
 
 /// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
 pub fn conclude(contract: &Contract, result: &mut RunResult) {
@@ -48,15 +55,21 @@ fn end_searches(contract: &Contract, result: &mut RunResult) {
 
 /// Judges a run by its contract. A verdict that `result` already carries is not read.
 ///
-/// Rows come in this order: one per objective, at the load that must hold; one per stability row; `endpoint`, only when it
-/// was not ready or went away; `load_generator`, once something was measured; `completeness`.
+/// Rows come in this order: one per objective, at the load that must hold; `together`, where a typical run must meet several
+/// limits; `capacity`, where a floor is set; one per stability row; `endpoint`, only when it was not ready or went away;
+/// `plausibility`, only when the figures cannot be true; `load_generator`, once something was measured; `completeness`.
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
-    let mut checks = objective::checks(&contract.slo, result);
+    let mut checks = objective::checks(contract, result);
+    let infeasible = (0..contract.slo.objectives.len()).any(|index| is_infeasible(result, &contract.slo, index));
+    checks.extend(floor::check(contract, result, infeasible));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
+    checks.extend(plausible::check(contract, result));
     checks.extend(generator::check(&contract.slo, result));
     checks.push(completeness::check(contract, result));
-    Verdict { overall: overall(&checks), unknown_blocks: contract.policy.unknown == UnknownPolicy::Block, checks }
+    // A release is not let through because nobody can tell.
+    let unknown_blocks = contract.policy.unknown == UnknownPolicy::Block || result.plan == Plan::Release;
+    Verdict { overall: overall(&checks), unknown_blocks, checks }
 }
 
 /// FAIL if any check fails, else UNKNOWN if any is unknown or there is none, else PASS.
@@ -69,7 +82,7 @@ fn overall(checks: &[Check]) -> Status {
     }
 }
 
-/// The trial that is judged of a step.
+/// The trial that is judged of a step on one schedule.
 fn judged_trial(step: &StepRecord) -> Option<&TrialRecord> {
     step.told().pop()
 }

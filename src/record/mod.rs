@@ -11,4 +11,4 @@ pub use grade::grade;
 pub use model::*;
 pub use schema::{request_schema, result_schema};
 pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_requests, read_result};
-pub use summary::{Hopeless, TrialAccumulator, TrialFacts, quantiles, summarise_step, summarise_trial};
+pub use summary::{Hopeless, TrialAccumulator, TrialFacts, quantiles, settle, summarise_step, summarise_trial};

@@ -97,9 +97,14 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
         drift: drift_record(facts.load, &window),
         health: health::health(slo, facts, accumulator),
     };
-    record.headroom = stand::headroom(slo, &record);
-    record.held = stand::held(slo, &record);
+    settle(slo, &mut record);
     record
+}
+
+/// Fills in what follows from the rest of a trial's record: its headroom, and whether it held.
+pub fn settle(slo: &Slo, record: &mut TrialRecord) {
+    record.headroom = stand::headroom(slo, record);
+    record.held = stand::held(slo, record);
 }
 
 fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts {

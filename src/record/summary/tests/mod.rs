@@ -22,7 +22,7 @@ fn percentile(metric: RequestMetric, ppm: u32, at_most: u64) -> Objective {
 }
 
 fn slo(objectives: Vec<Objective>, request: RequestLimits) -> Slo {
-    Slo { request, objectives, at: Load::RateMilli(rate(4_000)) }
+    Slo { request, objectives, at: Load::RateMilli(rate(4_000)), capacity: None }
 }
 
 fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts {
@@ -35,6 +35,8 @@ fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts
         window_ns,
         scheduled_in_window: planned.map(|counts| counts.window),
         complete: true,
+        given_up: false,
+        took_ns: 0,
         health: healthy(),
     }
 }
@@ -299,8 +301,9 @@ fn the_number_in_flight_is_that_just_before_each_arrival() {
         request(70, Segment::Drain, 80),
         request(50, Segment::Window, 55),
     ];
-    let (arrivals, in_flight) = accumulate(&RequestLimits::default(), records).in_flight();
-    assert_eq!((arrivals, in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
+    let accumulator = accumulate(&RequestLimits::default(), records);
+    let window = InOrder::of(&accumulator, Load::RateMilli(rate(1_000)));
+    assert_eq!((window.arrivals, window.in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
 }
 
 /// Requests one each 100 ms that speak until 30 ms after they were due, whose sound begins 20 ms later, ends 60 ms later, and
