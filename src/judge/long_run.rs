@@ -5,7 +5,7 @@ use super::objective::{ALPHA, Finding, Scene, pile_up, share_text};
 use super::this_run::observed_text;
 use super::{Check, Reason, Status};
 use crate::contract::Objective;
-use crate::record::TrialRecord;
+use crate::record::{StepRecord, TrialRecord};
 use crate::search::{Pooled, long_run};
 use crate::stats::{Decision, share_estimate};
 use crate::units::{Share, format_nanos};
@@ -85,8 +85,9 @@ fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
     ))
 }
 
-/// The warm-up of a step and the one that it needs, where it is too short for a steady state.
-pub(super) fn warm_up_too_short(step: &crate::record::StepRecord) -> Option<(u64, u64)> {
+/// The warm-up of a step and the one that it needs, three median end-to-end times, in nanoseconds, where it is too short for a
+/// steady state.
+pub fn warm_up_too_short(step: &StepRecord) -> Option<(u64, u64)> {
     let rate = step.load.rate()?.per_second();
     let warm_up = step.told().first()?.planned?.warm_up as f64 / rate * 1e9;
     let needed = step.metrics.get("e2e")?.p50_ns? as f64 * WARM_UP;

@@ -6,11 +6,11 @@ use super::{Check, Claim, Reason, Status, plain_check};
 use crate::contract::{Objective, RequestMetric};
 use crate::record::{ObjectiveEvidence, TrialRecord};
 use crate::search::{Pooled, look_at, look_together, pooled};
-use crate::stats::{Decision, HEADROOM_LIMIT, HeadroomLook, share_estimate, trials_to_decide};
+use crate::stats::{Decision, HEADROOM_LIMIT, HeadroomLook, mean_interval, share_estimate, trials_to_decide};
 use crate::units::Share;
 
 /// The row about all limits on latency and attainment together.
-pub(super) const TOGETHER: &str = "together";
+pub(super) const TOGETHER: &str = "all_limits";
 
 /// How rows on headroom are decided.
 const METHOD: &str = "t interval on log headroom";
@@ -41,10 +41,11 @@ pub(super) fn check(
         return Check { observed, samples: Some(evidence().map(|e| e.n).sum()), trials: count(scene), ..check };
     };
     let seen: Vec<&ObjectiveEvidence> = evidence().take(look.trials as usize).collect();
+    let (observed, interval) = shown(scene, objective, &look, &seen);
     Check {
         method: Some(METHOD.to_owned()),
-        observed: observed(scene, objective, &look, &seen),
-        interval: Some(interval(objective, &look)),
+        observed,
+        interval,
         confidence: confidence(look.alpha),
         samples: Some(seen.iter().map(|e| e.n).sum()),
         trials: Some(look.trials),
@@ -170,49 +171,45 @@ fn times_limit(headroom: f64) -> String {
     }
 }
 
-/// The typical value: the geometric mean of the trials' quantiles.
-fn observed(
+/// The typical value, the geometric mean of the trials' quantiles, and its interval. The decision holds a headroom to ∓ ln 10;
+/// what is shown is not held to it.
+fn shown(
     scene: &Scene<'_>,
     objective: &Objective,
     look: &HeadroomLook,
     seen: &[&ObjectiveEvidence],
-) -> Option<String> {
-    match objective {
-        Objective::Percentile { metric, at_most, .. } => {
-            if seen.iter().all(|evidence| evidence.quantile.is_none()) {
-                let trial = scene.trials.first()?;
-                return Some(format!("∞ ({})", failures_text(*metric, trial)));
-            }
-            Some(metric.show(value_at(*at_most, look.estimate.point)))
-        }
-        Objective::Attainment { .. } | Objective::SuccessRate { .. } => {
-            let n: u64 = seen.iter().map(|evidence| evidence.n).sum();
-            let violations: u64 = seen.iter().map(|evidence| evidence.violations).sum();
-            let share = Share::of(n.checked_sub(violations)?, n)?;
-            Some(format!("{share}, {}", times_limit(look.estimate.point)))
-        }
-    }
+) -> (Option<String>, Option<[String; 2]>) {
+    let Some((metric, limit)) = objective.limit() else {
+        let n: u64 = seen.iter().map(|evidence| evidence.n).sum();
+        let violations: u64 = seen.iter().map(|evidence| evidence.violations).sum();
+        let share = n.checked_sub(violations).and_then(|kept| Share::of(kept, n));
+        let observed = share.map(|share| format!("{share}, {}", times_limit(look.estimate.point)));
+        return (observed, Some([times_limit(look.estimate.upper), times_limit(look.estimate.lower)]));
+    };
+    let logs: Option<Vec<f64>> = seen.iter().map(|e| e.quantile.map(|q| (q.max(1) as f64).ln())).collect();
+    let Some(estimate) = logs.and_then(|logs| mean_interval(&logs, look.alpha)) else {
+        // A quantile among failures has no logarithm.
+        let failures = scene.trials.iter().take(look.trials as usize).max_by_key(|trial| failed(trial));
+        let infinite = seen.iter().filter(|evidence| evidence.quantile.is_none()).count();
+        let failures = failures.map(|trial| failures_text(metric, trial)).unwrap_or_default();
+        let observed = if infinite == seen.len() {
+            format!("∞ ({failures})")
+        } else {
+            format!("∞ in {infinite} of {} trials ({failures})", seen.len())
+        };
+        return (Some(observed), Some([bound(metric, limit, look.estimate.upper), "∞".to_owned()]));
+    };
+    let value = |log: f64| metric.show(log.exp().round() as u64);
+    (Some(value(estimate.point)), Some([value(estimate.lower), value(estimate.upper)]))
 }
 
-fn interval(objective: &Objective, look: &HeadroomLook) -> [String; 2] {
-    let (low, high) = (look.estimate.upper, look.estimate.lower);
-    match objective.limit() {
-        Some((metric, limit)) => [bound(metric, limit, low), bound(metric, limit, high)],
-        None => [times_limit(low), times_limit(high)],
-    }
-}
-
+/// The value that has this headroom to a limit.
 fn bound(metric: RequestMetric, limit: u64, headroom: f64) -> String {
     match headroom {
         h if h < -HEADROOM_LIMIT => "∞".to_owned(),
         h if h > HEADROOM_LIMIT => metric.show(0),
-        h => metric.show(value_at(limit, h)),
+        h => metric.show((limit as f64 * (-h).exp()).round() as u64),
     }
-}
-
-/// The value that has this headroom to a limit.
-fn value_at(limit: u64, headroom: f64) -> u64 {
-    (limit as f64 * (-headroom).exp()).round() as u64
 }
 
 /// The success rate: requests of all trials together.

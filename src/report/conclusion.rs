@@ -17,7 +17,10 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(endpoint_trouble(&result.endpoint.ready));
     sentences.extend(result.stopped.as_ref().map(stop));
-    sentences.extend(if figures::is_closed_loop(result) { throughput(result) } else { capacity(result) });
+    if figures::is_closed_loop(result) {
+        sentences.extend(throughput(result));
+    }
+    sentences.extend(if result.searches.is_empty() { capacity(result) } else { searched(result) });
     sentences.extend(open_rows(result));
     sentences
 }
@@ -76,10 +79,47 @@ fn capacity(result: &RunResult) -> Option<String> {
         (None, None) => "Whether any load holds was not decided".to_owned(),
     };
     text.push('.');
-    if capacity.non_monotone {
-        text.push_str(" A higher load held again; that is not believed.");
-    }
+    text.push_str(doubts(capacity));
     Some(text)
+}
+
+/// Where the search found the capacity to end, how sure that is, and by which limit.
+fn searched(result: &RunResult) -> Option<String> {
+    let Some(capacity) = result.capacity.as_ref() else {
+        return Some("The search for the capacity came to no end.".to_owned());
+    };
+    let requests = capacity.requests_per_trial.map_or_else(String::new, |n| format!(" of {} requests", grouped(n)));
+    let sure = capacity.confidence.map_or_else(String::new, |confidence| format!(", {confidence}"));
+    let schedules = if capacity.seeds == 1 { "schedule" } else { "schedules" };
+    let basis = format!("({} {schedules}{requests}{sure})", capacity.seeds);
+    let there = goodput_there(capacity);
+    let mut text = match (capacity.holds_at, capacity.breaks_at) {
+        (Some(holds), Some(breaks)) => {
+            format!("Holds up to {holds}{there} and breaks by {breaks} {basis}; {}", breaking(result, capacity, breaks))
+        }
+        (Some(holds), None) => {
+            format!("Holds up to {holds}{there} {basis}; at the highest load that was tried it still held")
+        }
+        (None, Some(breaks)) => {
+            format!(
+                "Breaks by {breaks} {basis}: the lowest load that was tried did not hold; {}",
+                breaking(result, capacity, breaks)
+            )
+        }
+        (None, None) => format!("Where the capacity lies was not found {basis}"),
+    };
+    text.push('.');
+    text.push_str(doubts(capacity));
+    Some(text)
+}
+
+/// What speaks against believing the figures.
+fn doubts(capacity: &CapacityRecord) -> &'static str {
+    match (capacity.changed, capacity.non_monotone) {
+        (true, _) => " The endpoint changed during the run: what held before no longer held at a lower load.",
+        (false, true) => " A higher load held again; that is not believed.",
+        (false, false) => "",
+    }
 }
 
 /// What was seen is no promise where the verdict leaves it open.
@@ -105,7 +145,8 @@ fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String
         return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
     }
     let drifts = |step: &StepRecord| step.trials.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
-    if result.steps.iter().any(|step| step.load == load && drifts(step)) {
+    let searched = result.searches.iter().flat_map(|search| &search.steps);
+    if result.steps.iter().chain(searched).any(|step| step.load == load && drifts(step)) {
         "requests pile up".to_owned()
     } else {
         "the limits no longer hold".to_owned()
@@ -178,7 +219,7 @@ fn listed(names: &[String]) -> String {
 pub(super) fn quality(result: &RunResult) -> Vec<String> {
     let cells = &result.completeness;
     let mut lines = vec![
-        format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
+        format!("measured {} of {} cells{}", grouped(cells.measured), grouped(cells.planned), spent(result)),
         load_generator(result),
     ];
     let told = result.steps.iter().flat_map(StepRecord::told);
@@ -188,6 +229,16 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// The plan and the time that it took of its budget.
+fn spent(result: &RunResult) -> String {
+    let budget = result.budget;
+    if budget.limit_ns == 0 {
+        return String::new();
+    }
+    let (spent, limit) = (figures::long_time(budget.spent_ns), figures::long_time(budget.limit_ns));
+    format!(" (plan {}, {spent} under load of at most {limit})", result.plan.name())
 }
 
 /// What the endpoint would not have, as whole sentences.

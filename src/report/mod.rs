@@ -8,6 +8,7 @@ mod figures;
 mod layout;
 mod markdown;
 mod plan;
+mod search;
 mod smoke;
 mod sweep;
 mod terminal;

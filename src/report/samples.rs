@@ -59,7 +59,7 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
         trial,
         seed: 42,
         schedule_digest: Digest::of(&[trial as u8]),
-        planned: Some(TrialCounts { warm_up: 50, window: 300, drain: 60 }),
+        planned: Some(TrialCounts { warm_up: 150, window: 300, drain: 60 }),
         window_ns: 15_000 * MS,
         complete: true,
         given_up: false,

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::figures::{self, Percentile, UNMEASURED, check_name, grouped, per_second, quantile, share};
 use super::layout::Column;
+use crate::judge::warm_up_too_short;
 use crate::observe::Outcome;
 use crate::record::{RunResult, StepRecord};
-use crate::units::{Load, Share};
+use crate::units::{Load, Share, format_nanos};
 
 /// Marks the load that must hold.
 pub(super) const MARK: &str = "▸";
@@ -146,6 +147,10 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
         }
     }
     remarks.extend(step.reasoning_share.and_then(reasoning));
+    remarks.extend(warm_up_too_short(step).map(|(warm_up, needed)| {
+        let (warm_up, needed) = (format_nanos(warm_up), format_nanos(needed));
+        format!("the warm-up of {warm_up} is shorter than three median E2E ({needed}): the window may begin too fast")
+    }));
     remarks.extend(
         told.iter()
             .filter_map(|trial| trial.drift)

@@ -2,7 +2,7 @@
 
 use super::figures::{UNMEASURED, check_name, grouped};
 use super::layout::{Column, Page, lay_out, shortened};
-use super::{conclusion, figures, sweep};
+use super::{conclusion, figures, search, sweep};
 use crate::judge::{Check, Verdict};
 use crate::record::RunResult;
 
@@ -26,6 +26,10 @@ pub fn terminal(result: &RunResult, width: usize, color: bool) -> String {
         }
     }
     steps(&mut page, result);
+    if !result.searches.is_empty() {
+        page.blank();
+        page.table(search::columns(result));
+    }
     footer(&mut page, result);
     page.finish()
 }

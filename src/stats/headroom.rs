@@ -63,22 +63,35 @@ pub fn look_at_headroom(trials: &[TrialHeadroom], looks: &[u32]) -> Option<Headr
 }
 
 fn look(trials: &[TrialHeadroom], alpha: f64) -> Option<HeadroomLook> {
-    let count = u32::try_from(trials.len()).ok().filter(|count| *count >= 2)?;
-    let n = f64::from(count);
-    let mean = trials.iter().map(|trial| trial.headroom).sum::<f64>() / n;
-    let squares: f64 = trials.iter().map(|trial| (trial.headroom - mean).powi(2)).sum();
-    let deviation = (squares / (n - 1.0)).sqrt();
-    let width = t_quantile(1.0 - alpha, count - 1) * deviation.max(LEAST_DEVIATION) / n.sqrt();
+    let values: Vec<f64> = trials.iter().map(|trial| trial.headroom).collect();
+    let estimate = mean_interval(&values, alpha)?;
     let drifting = trials.iter().filter(|trial| trial.drifting).count();
-    let (lower, upper) = (mean - width, mean + width);
-    let drift_forbids = lower > 0.0 && 2 * drifting >= trials.len();
-    let decision = match (lower > 0.0, upper < 0.0) {
+    let holds = estimate.lower > 0.0;
+    let drift_forbids = holds && 2 * drifting >= trials.len();
+    let decision = match (holds, estimate.upper < 0.0) {
         (true, _) if !drift_forbids => Decision::Pass,
         (_, true) => Decision::Fail,
         _ => Decision::Undecided,
     };
-    let estimate = Estimate { point: mean, lower, upper, confidence: 1.0 - alpha, n, method: "t interval" };
-    Some(HeadroomLook { trials: count, alpha, estimate, deviation, decision, drift_forbids })
+    let trials = u32::try_from(trials.len()).ok()?;
+    Some(HeadroomLook { trials, alpha, estimate, deviation: deviation(&values), decision, drift_forbids })
+}
+
+/// The mean of one logarithm for each trial with its t interval, each bound at `1 − alpha`; `None` with fewer than two.
+pub fn mean_interval(values: &[f64], alpha: f64) -> Option<Estimate> {
+    let count = u32::try_from(values.len()).ok().filter(|count| *count >= 2)?;
+    let n = f64::from(count);
+    let point = values.iter().sum::<f64>() / n;
+    let width = t_quantile(1.0 - alpha, count - 1) * deviation(values).max(LEAST_DEVIATION) / n.sqrt();
+    let (lower, upper) = (point - width, point + width);
+    Some(Estimate { point, lower, upper, confidence: 1.0 - alpha, n, method: "t interval" })
+}
+
+/// The standard deviation of a sample of at least two.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
 /// Trials that would probably decide, were their mean and deviation the true ones: `⌈((t(1−α) + 0.84)·sd / |m|)²⌉` with the

@@ -14,7 +14,9 @@ pub use binomial::{
     share_estimate, upper_bound,
 };
 pub use drift::{Drift, MIN_DRIFT_ARRIVALS, drift};
-pub use headroom::{HEADROOM_LIMIT, HeadroomLook, TrialHeadroom, look_alpha, look_at_headroom, trials_to_decide};
+pub use headroom::{
+    HEADROOM_LIMIT, HeadroomLook, TrialHeadroom, look_alpha, look_at_headroom, mean_interval, trials_to_decide,
+};
 pub use inflation::{Inflation, inflation};
 pub use ranks::{QuantileRanks, quantile_ranks};
 pub use sequential::{SequentialPlan, sequential_plan};
