@@ -12,7 +12,7 @@ use super::metric::{Objective, RequestLimits};
 use crate::audio::PcmFormat;
 use crate::judge::Claim;
 use crate::observe::{Protocol, REALTIME_AUDIO};
-use crate::schedule::{ArrivalProcess, ConcurrencyPlan, TrialCounts, TrialShape};
+use crate::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, TrialCounts, TrialShape};
 use crate::units::{Load, Rate, Share};
 use crate::workload::{Case, Shape};
 
@@ -211,6 +211,14 @@ impl Traffic {
         }
     }
 
+    /// How long a trial at a load offers load; replies may take longer.
+    ///
+    /// # Panics
+    /// When the load is of the other kind of loop.
+    pub fn trial_time(&self, load: Load) -> Duration {
+        PlannedTrial { trial: 0, seed: 0, load, shape: self.shape(load) }.load_time()
+    }
+
     /// How a trial at a load asks.
     ///
     /// # Panics
@@ -297,6 +305,9 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// Every plan, the shortest first.
+    pub const ALL: [Self; 3] = [Self::Check, Self::Baseline, Self::Release];
+
     /// Its name on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
