@@ -1,5 +1,6 @@
 //! The order of a run's trials: the listed loads with their looks, then the search, as far as the budget goes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::history::{Part, SeedSearch, Tried, again, load_to_check_again, seed_searches};
@@ -125,8 +126,9 @@ impl<'a> Campaign<'a> {
         self.contract.workload.seed.wrapping_add(u64::from(schedule))
     }
 
-    /// The slots of one round in seeded order, so that no load is always the one that meets a warm machine. The very first is
-    /// the load that must hold: a breakdown under a heavier one does not take all of its evidence.
+    /// The slots of one round: loads in seeded order, so that none is always the one that meets a warm machine, and the schedules
+    /// of each ascending. The very first is the load that must hold: a breakdown under a heavier one does not take all of its
+    /// evidence.
     fn round(&self, round: usize) -> Vec<Slot> {
         let mut slots = Vec::new();
         for load in self.loads() {
@@ -141,6 +143,16 @@ impl<'a> Campaign<'a> {
         }
         if let Some(first) = slots.iter().position(|slot| slot.load == self.contract.slo.at).filter(|_| round == 0) {
             slots.swap(0, first);
+        }
+        let mut next: BTreeMap<Load, u32> = BTreeMap::new();
+        for slot in &slots {
+            let first = next.entry(slot.load).or_insert(slot.schedule);
+            *first = slot.schedule.min(*first);
+        }
+        for slot in &mut slots {
+            let schedule = next.entry(slot.load).or_default();
+            slot.schedule = *schedule;
+            *schedule += 1;
         }
         slots
     }
@@ -245,7 +257,7 @@ fn success_is_open(index: usize, objective: &Objective, trials: &[&TrialRecord],
     if found.decision != Decision::Undecided {
         return false;
     }
-    let (now, most) = (trials.len() as u64, u64::from(looks.last().copied().unwrap_or(0)));
+    let (now, most) = (u64::from(found.trials), u64::from(looks.last().copied().unwrap_or(0)));
     let n = found.n * most / now.max(1);
     let budget = objective.budget().fraction();
     let going_on = found.violations * most / now.max(1);

@@ -59,7 +59,7 @@ pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch
     let mut searches = Vec::new();
     for index in 0..range.seeds {
         let seed = contract.workload.seed.wrapping_add(u64::from(index));
-        let mut search = seed_search(range, seed, estimate, tried, index > 0);
+        let mut search = seed_search(range, seed, estimate, tried);
         if index == 0 && range.seeds > 1 {
             check_again(&mut search, tried);
         }
@@ -73,25 +73,33 @@ pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch
     searches
 }
 
-/// The outcome of each try of a seed, the last one where a void trial was repeated. Trials of the steps count where they
-/// show something.
-fn outcomes(seed: u64, tried: &[Tried<'_>]) -> (Vec<(Rate, bool)>, bool) {
-    let (mut shown, mut stuck) = (Vec::new(), false);
+/// What the trials of one schedule have shown, and whether one of the search's own shows nothing and is not made up for.
+#[derive(Default)]
+struct Shown {
+    listed: Vec<(Rate, bool)>,
+    searched: Vec<(Rate, bool)>,
+    stuck: bool,
+}
+
+fn shown(seed: u64, tried: &[Tried<'_>]) -> Shown {
+    let mut shown = Shown::default();
     let of_seed = || tried.iter().filter(|tried| tried.record.seed == seed);
     for one in of_seed() {
         let Some(load) = one.load.rate() else { continue };
-        match one.record.held {
-            Some(held) => shown.push((load, held)),
-            None => {
+        match (one.record.held, one.part) {
+            (Some(held), Part::Step) => shown.listed.push((load, held)),
+            (Some(held), Part::Search) => shown.searched.push((load, held)),
+            (None, Part::Step) => {}
+            (None, Part::Search) => {
                 let repeated = of_seed().any(|later| {
                     later.load == one.load && later.part == one.part && later.record.trial > one.record.trial
                 });
-                let awaited = one.record.is_void() && !again(one, tried);
-                stuck |= one.part == Part::Search && !repeated && !awaited;
+                let to_be_repeated = one.record.is_void() && !again(one, tried);
+                shown.stuck |= !repeated && !to_be_repeated;
             }
         }
     }
-    (shown, stuck)
+    shown
 }
 
 /// Whether a trial was itself made because one before it was void.
@@ -105,24 +113,18 @@ pub(super) fn again(one: &Tried<'_>, tried: &[Tried<'_>]) -> bool {
     })
 }
 
-fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>], estimated: bool) -> SeedSearch {
-    let (shown, stuck) = outcomes(seed, tried);
-    let begun = tried.iter().any(|tried| tried.part == Part::Search && tried.record.seed == seed);
-    let bracket = Bracket::new(range, shown);
-    let mut search = SeedSearch { seed, bracket, end: SearchEnd::Unfinished, next: None, changed: false };
-    match search.bracket.next(estimate) {
-        Try::Load(_) if stuck => {}
-        Try::Load(load) => {
-            // What the search before has found is nearer than a step outwards from a listed load.
-            let nearer = estimated && !begun && search.bracket.is_open_at(estimate);
-            search.next = Some(if nearer { estimate.clamp(range.from, range.to) } else { load });
-        }
-        Try::Bracketed => search.end = SearchEnd::Bracketed,
-        Try::HoldsThroughout => search.end = SearchEnd::HoldsThroughout,
-        Try::BreaksThroughout => search.end = SearchEnd::BreaksThroughout,
-        Try::GivenUp => {}
-    }
-    search
+fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>]) -> SeedSearch {
+    let Shown { listed, searched, stuck } = shown(seed, tried);
+    let bracket = Bracket::new(range, listed, searched);
+    let (end, next) = match bracket.next(estimate) {
+        Try::Load(_) if stuck => (SearchEnd::Unfinished, None),
+        Try::Load(load) => (SearchEnd::Unfinished, Some(load)),
+        Try::Bracketed => (SearchEnd::Bracketed, None),
+        Try::HoldsThroughout => (SearchEnd::HoldsThroughout, None),
+        Try::BreaksThroughout => (SearchEnd::BreaksThroughout, None),
+        Try::GivenUp => (SearchEnd::Unfinished, None),
+    };
+    SeedSearch { seed, bracket, end, next, changed: false }
 }
 
 /// Once all seeds have been searched, the first schedule is tried again a little below where it held. If it no longer holds
