@@ -1,4 +1,5 @@
 mod capacity;
+mod several;
 mod stops;
 mod verdicts;
 
