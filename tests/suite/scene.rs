@@ -61,6 +61,7 @@ workload:
   {workload}
 traffic:
   model: constant
+  claim: this_run
   loads: [{loads}]
   trial: {{ {trial} }}
 slo:
