@@ -3,8 +3,8 @@
 use super::absence::absence;
 use super::{Check, Reason, Status, judged_trial, plain_check};
 use crate::contract::Slo;
-use crate::record::{HealthRecord, RunResult, StepRecord};
-use crate::units::format_nanos;
+use crate::record::{AuditRecord, HealthRecord, RunResult, StepRecord};
+use crate::units::{Load, format_nanos};
 
 /// Present once any step was measured; judged at the load that must hold.
 pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
@@ -22,6 +22,8 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     };
     let (status, reason, note) = if trial.is_void() {
         (Status::Unknown, Reason::GeneratorSaturated, Some(trial.health.faults.join("; ")))
+    } else if let Some(doubt) = result.audit.as_ref().and_then(|audit| beyond(audit, slo.at)) {
+        (Status::Unknown, Reason::GeneratorSaturated, Some(doubt))
     } else {
         (Status::Pass, Reason::Held, repeated(step))
     };
@@ -33,6 +35,29 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
         note,
         ..plain_check("load_generator", status, reason)
     })
+}
+
+/// Why an audit does not vouch for a load; `None` where it does, and for a number of clients, to which no schedule is kept.
+fn beyond(audit: &AuditRecord, load: Load) -> Option<String> {
+    let rate = load.rate()?;
+    match (audit.trusted_rate, audit.broke_at()) {
+        (Some(trusted), _) if rate <= trusted => None,
+        (Some(trusted), Some(broke)) if rate >= broke => Some(format!(
+            "audited on this machine, the generator kept {trusted} and did not keep {broke}; give it more CPU and run `goodput \
+             audit` again, or lower the load"
+        )),
+        (Some(trusted), _) => Some(format!("audited up to {trusted}; run `goodput audit --to {rate}`")),
+        (None, Some(broke)) => Some(format!(
+            "audited on this machine, the generator did not keep even {broke}; give it more CPU and run `goodput audit` again"
+        )),
+        (None, None) => Some("the audit tried no rate; run `goodput audit` again".to_owned()),
+    }
+}
+
+/// The 99th percentile, in nanoseconds, of what the generator adds to a TTFT at a load: that of the next audited rate at or
+/// above it. `None` where the audit does not reach, and for a number of clients.
+pub fn ttft_error(audit: &AuditRecord, load: Load) -> Option<u64> {
+    audit.ttft_error_p99_ns(load)
 }
 
 fn observed(health: &HealthRecord) -> String {
