@@ -169,9 +169,10 @@ impl Run {
                     break;
                 }
             };
-            let (run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
+            let (mut run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
             log = returned;
             state.stop = stop.or_else(|| self.keep_replies(&run));
+            run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
             if record.is_void() {
                 teller.say(&format!("{}: the load generator did not keep its plan", planned.load));

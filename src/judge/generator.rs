@@ -39,19 +39,18 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
 
 /// Why an audit does not vouch for a load; `None` where it does, and for a number of clients, to which no schedule is kept.
 fn beyond(audit: &AuditRecord, load: Load) -> Option<String> {
-    let rate = load.rate()?;
-    match (audit.trusted_rate, audit.broke_at()) {
-        (Some(trusted), _) if rate <= trusted => None,
-        (Some(trusted), Some(broke)) if rate >= broke => Some(format!(
+    let rate = load.rate().filter(|_| audit.is_exceeded_by(load))?;
+    Some(match (audit.trusted_rate, audit.broke_at()) {
+        (Some(trusted), Some(broke)) if rate >= broke => format!(
             "audited on this machine, the generator kept {trusted} and did not keep {broke}; give it more CPU and run `goodput \
              audit` again, or lower the load"
-        )),
-        (Some(trusted), _) => Some(format!("audited up to {trusted}; run `goodput audit --to {rate}`")),
-        (None, Some(broke)) => Some(format!(
+        ),
+        (Some(trusted), _) => format!("audited up to {trusted}; run `goodput audit --to {rate}`"),
+        (None, Some(broke)) => format!(
             "audited on this machine, the generator did not keep even {broke}; give it more CPU and run `goodput audit` again"
-        )),
-        (None, None) => Some("the audit tried no rate; run `goodput audit` again".to_owned()),
-    }
+        ),
+        (None, None) => "the audit tried no rate; run `goodput audit` again".to_owned(),
+    })
 }
 
 /// The 99th percentile, in nanoseconds, of what the generator adds to a TTFT at a load: that of the next audited rate at or

@@ -97,6 +97,11 @@ impl AuditRecord {
         nearest.min_by_key(|trial| trial.rate)?.error_p99_ns()
     }
 
+    /// Whether a load is above the rate that it vouches for; a number of clients, to which no schedule is kept, never is.
+    pub fn is_exceeded_by(&self, load: Load) -> bool {
+        load.rate().is_some_and(|rate| self.trusted_rate.is_none_or(|trusted| rate > trusted))
+    }
+
     /// Why it says nothing of this machine and this version of the tool; `None` when it does.
     pub fn foreign_to(&self, machine: &MachineRecord, tool_version: &str) -> Option<String> {
         if self.tool_version != tool_version {

@@ -493,6 +493,9 @@ pub struct HealthRecord {
     pub connections: Option<u64>,
     /// Difference between the wall clock and the steady clock over the trial.
     pub clock_step_ns: Option<i64>,
+    /// The load is above the rate to which the generator was audited; `false` too where it was not.
+    #[serde(default)]
+    pub beyond_audit: bool,
     /// What makes the trial void; empty when it is evidence.
     pub faults: Vec<String>,
 }
