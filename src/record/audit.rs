@@ -219,7 +219,8 @@ mod tests {
         let audit = audit(&[(50, Some(1))]);
         assert_eq!(audit.foreign_to(&machine(), "1.0.0"), None);
         assert_eq!(audit.foreign_to(&machine(), "1.1.0").as_deref(), Some("it is of goodput 1.0.0, and this is 1.1.0"));
-        let edits: [(fn(&mut MachineRecord), Option<&str>); 6] = [
+        type Edit = fn(&mut MachineRecord);
+        let edits: [(Edit, Option<&str>); 6] = [
             (|here| here.system = "linux aarch64".to_owned(), Some("system")),
             (|here| here.cpu_model = None, Some("CPU `A CPU` there, `unknown` here")),
             (|here| here.cores = 4, Some("cores `2` there, `4` here")),

@@ -13,7 +13,7 @@ use crate::scene::{Contract, Ran, SIMULATED, Scene, assert_follows, read, runs};
 fn scene() -> Scene {
     let mut contract = Contract::of(SIMULATED);
     contract.loads = "60/s";
-    contract.trial = "requests: 60, warm_up: 100ms";
+    contract.trial = "requests: 20, warm_up: 100ms";
     let scene = Scene::with(&contract, "");
     scene.write("contract.yaml", contract.text().replace("at_load: 40/s", "at_load: 60/s"));
     std::fs::create_dir(scene.path("temporary")).unwrap();
