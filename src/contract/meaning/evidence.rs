@@ -87,8 +87,12 @@ impl Meaning<'_> {
                 continue;
             };
             if let Some(before) = looks.iter().max().filter(|before| number <= **before) {
-                let told = if number == *before { "listed twice".to_owned() } else { format!("less than {before} before it") };
-                self.fault(pointer, format!("{told}; trials only add up, so write ascending numbers, as in `[3, 5, 8]`"));
+                let told =
+                    if number == *before { "listed twice".to_owned() } else { format!("less than {before} before it") };
+                self.fault(
+                    pointer,
+                    format!("{told}; trials only add up, so write ascending numbers, as in `[3, 5, 8]`"),
+                );
                 ascending = false;
             }
             looks.push(number);
@@ -124,7 +128,8 @@ impl Meaning<'_> {
         if let (Some(from), Some(to)) = (from, to)
             && from >= to
         {
-            let message = format!("nothing lies between {from} and {to}; write `to` above `from`, as in `from: 1/s, to: 64/s`");
+            let message =
+                format!("nothing lies between {from} and {to}; write `to` above `from`, as in `from: 1/s, to: 64/s`");
             self.fault(&join(SEARCH, "to"), message);
             return None;
         }
@@ -138,7 +143,10 @@ impl Meaning<'_> {
         }
         let precision = self.share(search.precision.as_ref(), &pointer)?;
         if !PRECISION_PPM.contains(&precision.ppm()) {
-            self.fault(&pointer, format!("a search cannot work with a precision of {precision}; write 0.1% to 50%, as in `5%`"));
+            self.fault(
+                &pointer,
+                format!("a search cannot work with a precision of {precision}; write 0.1% to 50%, as in `5%`"),
+            );
             return None;
         }
         Some(precision)
@@ -192,7 +200,8 @@ impl Meaning<'_> {
         }
         let requests = counts.total();
         let least = (u128::from(requests) * 1_000_000_000_000).div_ceil(budget.release.as_nanos().max(1));
-        let least = u64::try_from(least).ok().and_then(Rate::from_milli).map_or_else(String::new, |rate| rate.to_string());
+        let least =
+            u64::try_from(least).ok().and_then(Rate::from_milli).map_or_else(String::new, |rate| rate.to_string());
         let message = format!(
             "one trial at {} takes {} for its {requests} requests, as many as at `at_load`, and the plan `release` no more than {}; write at least `{least}`, or raise `budget.release`",
             search.from,
