@@ -112,13 +112,18 @@ pub(super) fn choose_port(contract: &mut Contract) -> Result<(), Failure> {
     if !simulated || contract.endpoint.url.port() != Some(0) {
         return Ok(());
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .map_err(|error| Failure::internal(format!("failed to find a free port: {error}")))?
-        .port();
+    let port = free_port()?;
     contract
         .endpoint
         .url
         .set_port(Some(port))
         .map_err(|()| Failure::usage("endpoint.url cannot take a port".to_owned()))
+}
+
+/// A port of this machine that nobody listens on now.
+pub(super) fn free_port() -> Result<u16, Failure> {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| Failure::internal(format!("failed to find a free port: {error}")))
 }

@@ -21,8 +21,8 @@ use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limi
 use crate::judge::conclude;
 use crate::probe;
 use crate::record::{
-    BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading, RequestLog,
-    RunFolder, RunResult, Stop, summarise_trial,
+    AuditRecord, BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading,
+    RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
 use crate::schedule::{PlannedTrial, TrialShape};
 use crate::search::{Campaign, Next, Part};
@@ -38,6 +38,7 @@ pub(super) struct Run {
     lane: Arc<Lane>,
     plain: Option<Plain>,
     plan: Plan,
+    audit: Option<AuditRecord>,
     folder: RunFolder,
     started: Timestamp,
 }
@@ -53,7 +54,12 @@ struct PlanLine {
 
 impl Run {
     /// Reads everything that the contract names and makes the run's folder. Nothing is started yet.
-    pub(super) fn prepare(source: Source, plan: Plan, runs: &Path) -> Result<Self, Failure> {
+    pub(super) fn prepare(
+        source: Source,
+        plan: Plan,
+        audit: Option<AuditRecord>,
+        runs: &Path,
+    ) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
         let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
@@ -72,7 +78,7 @@ impl Run {
         let keep = workload.cases().iter().map(|_| AtomicU32::new(contract.samples.keep)).collect();
         let run_id = format!("goodput-{}", started.as_millisecond());
         let lane = Lane { clock, target, pool: Pool::new(clock), workload, limits: contract.slo.request, run_id, keep };
-        Ok(Self { contract, source, lane: Arc::new(lane), plain, plan, folder, started })
+        Ok(Self { contract, source, lane: Arc::new(lane), plain, plan, audit, folder, started })
     }
 
     /// The run's folder.
@@ -126,6 +132,7 @@ impl Run {
             workload_digest: self.lane.workload.digest().clone(),
             fingerprint: None,
             endpoint,
+            audit: self.audit.clone(),
             stopped: state.stop,
             steps: state.measured.steps(&campaign.loads()),
             searches: state.measured.searches(),
@@ -162,9 +169,10 @@ impl Run {
                     break;
                 }
             };
-            let (run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
+            let (mut run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
             log = returned;
             state.stop = stop.or_else(|| self.keep_replies(&run));
+            run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
             if record.is_void() {
                 teller.say(&format!("{}: the load generator did not keep its plan", planned.load));

@@ -22,6 +22,7 @@ mod verdict;
 
 pub use capacity::capacity;
 pub use completeness::completeness;
+pub use generator::ttft_error;
 pub use long_run::warm_up_too_short;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 

@@ -1,6 +1,7 @@
 //! The rows of the objectives, judged at the load that must hold for the claim that the contract makes.
 
 use super::absence::{Absence, absence};
+use super::generator::ttft_error;
 use super::infeasible::is_infeasible;
 use super::this_run::ThisRun;
 use super::{Check, Claim, Reason, Status, judged_trial, long_run, plain_check, typical_run};
@@ -9,7 +10,7 @@ use crate::observe::{Outcome, Warning};
 use crate::record::{DriftRecord, ObjectiveEvidence, RunResult, StepRecord, TrialRecord};
 use crate::search::counted;
 use crate::stats::MIN_DRIFT_ARRIVALS;
-use crate::units::{Load, Share};
+use crate::units::{Load, Share, format_nanos};
 
 /// The chance of a wrong PASS, or of any wrong FAIL, when the truth lies exactly on the limit.
 pub(super) const ALPHA: f64 = 0.05;
@@ -143,6 +144,19 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// By how much of the headroom the load generator alone may be at fault, and how late it may be: `ln((limit + error) /
+    /// limit)` with the audited error of its TTFT. `None` without an audit, and for what does not begin with the arrival.
+    pub(super) fn generator_share(&self, objective: &Objective) -> Option<(f64, u64)> {
+        let error = ttft_error(self.result.audit.as_ref()?, self.slo().at).filter(|error| *error > 0)?;
+        let limits = || self.slo().request.set().filter(|(metric, _)| metric.is_wait()).map(|(_, limit)| limit);
+        let limit = match objective {
+            Objective::Percentile { metric, at_most, .. } => metric.is_wait().then_some(*at_most),
+            Objective::Attainment { .. } => limits().min(),
+            Objective::SuccessRate { .. } => None,
+        }?;
+        Some((((limit.saturating_add(error)) as f64 / limit.max(1) as f64).ln(), error))
+    }
+
     /// Why a window that was cut short does not decide.
     pub(super) fn interrupted(&self, evidence: &ObjectiveEvidence) -> Finding {
         let open = format!("{} of {} requests are undecided", evidence.undecided, evidence.n);
@@ -188,6 +202,15 @@ pub(super) fn out_of_time(result: &RunResult) -> String {
 
 pub(super) fn pile_up(drift: &DriftRecord) -> String {
     format!("requests pile up: {:.1}% of the arrivals stay in flight", drift.growth * 100.0)
+}
+
+/// Why a limit is not called broken that the generator's own lateness may have broken.
+pub(super) fn within_error(error: u64) -> Finding {
+    let late = format_nanos(error);
+    Finding::unknown(
+        Reason::GeneratorSaturated,
+        format!("by its audit the load generator itself adds up to {late} (p99), which may be why the limit is missed"),
+    )
 }
 
 pub(super) fn too_few_for_drift() -> String {

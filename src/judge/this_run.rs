@@ -1,6 +1,6 @@
 //! What one schedule shows: the exact binomial rule on the requests of one trial (method, section 6).
 
-use super::objective::{ALPHA, Finding, Scene, failed, failures_text, pile_up, too_few_for_drift};
+use super::objective::{ALPHA, Finding, Scene, failed, failures_text, pile_up, too_few_for_drift, within_error};
 use super::{Check, Reason, Status};
 use crate::contract::{Objective, RequestMetric};
 use crate::record::{ObjectiveEvidence, TrialRecord};
@@ -57,6 +57,12 @@ impl<'a> ThisRun<'a> {
         }
         let counted = decide(objective.budget(), trial, evidence, self.alpha_fail);
         let open_loop = self.scene.is_open_loop();
+        if let (Status::Fail, Some((_, error)), Some((_, limit))) =
+            (counted.status, self.scene.generator_share(objective), objective.limit())
+            && evidence.lower.is_some_and(|lower| lower <= limit.saturating_add(error))
+        {
+            return within_error(error);
+        }
         match (counted.status, trial.drift) {
             (Status::Fail, _) => counted,
             (_, Some(drift)) if drift.drifting => Finding::unknown(Reason::NotStationary, pile_up(&drift)),

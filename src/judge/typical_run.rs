@@ -1,6 +1,6 @@
 //! What several schedules show of a typical run: a t interval on the log headroom of its trials (method, section 8).
 
-use super::objective::{Finding, Scene, failed, failures_text, pile_up, share_text, too_few_for_drift};
+use super::objective::{Finding, Scene, failed, failures_text, pile_up, share_text, too_few_for_drift, within_error};
 use super::this_run::{needed_text, observed_text, zero_tolerance};
 use super::{Check, Claim, Reason, Status, plain_check};
 use crate::contract::{Objective, RequestMetric};
@@ -68,9 +68,7 @@ pub(super) fn together(scene: &Scene<'_>) -> Option<Check> {
     let missing = scene.slo().objectives.iter().enumerate().find_map(|(index, of)| missing(scene, index, of));
     let look = look_together(&scene.trials, &scene.contract.evidence.looks);
     let finding = missing.unwrap_or_else(|| match look {
-        Some(look) => conclude(scene, &look, look.decision, || {
-            scene.slo().objectives.iter().find_map(|objective| too_short(scene, objective))
-        }),
+        Some(look) => conclude(scene, &look, look.decision, &scene.slo().objectives),
         None => scene.spoilt().unwrap_or_else(|| scene.too_few_trials()),
     });
     let check = Check { status: finding.status, reason: finding.reason, note: finding.note, ..blank };
@@ -108,11 +106,14 @@ fn decide(scene: &Scene<'_>, own: &HeadroomLook, together: Option<Decision>, obj
         (Decision::Fail, Some(Decision::Fail)) => Decision::Fail,
         _ => Decision::Undecided,
     };
-    conclude(scene, own, decision, || too_short(scene, objective))
+    conclude(scene, own, decision, &[*objective])
 }
 
 /// What a trial must have to show that a limit holds: room for one violation, and enough arrivals to see them pile up.
 fn too_short(scene: &Scene<'_>, objective: &Objective) -> Option<Finding> {
+    if matches!(objective, Objective::SuccessRate { .. }) {
+        return None;
+    }
     let requests = scene.trials.iter().map(|trial| trial.window.scheduled).min()?;
     let budget = objective.budget();
     if budget.ppm() > 0 && budget.floor_of(requests) == 0 {
@@ -125,16 +126,21 @@ fn too_short(scene: &Scene<'_>, objective: &Objective) -> Option<Finding> {
     unseen.then(|| Finding::unknown(Reason::TooFewSamples, too_few_for_drift()))
 }
 
-/// `too_short` says what forbids a PASS.
-fn conclude(
-    scene: &Scene<'_>,
-    look: &HeadroomLook,
-    decision: Decision,
-    too_short: impl Fn() -> Option<Finding>,
-) -> Finding {
+/// What a look means for the objectives that it is about.
+fn conclude(scene: &Scene<'_>, look: &HeadroomLook, decision: Decision, objectives: &[Objective]) -> Finding {
     match decision {
-        Decision::Pass => too_short().unwrap_or(Finding { status: Status::Pass, reason: Reason::Held, note: None }),
-        Decision::Fail => Finding { status: Status::Fail, reason: Reason::Broken, note: None },
+        Decision::Pass => {
+            let short = objectives.iter().find_map(|objective| too_short(scene, objective));
+            short.unwrap_or(Finding { status: Status::Pass, reason: Reason::Held, note: None })
+        }
+        Decision::Fail => {
+            let own = objectives.iter().filter_map(|objective| scene.generator_share(objective));
+            let (share, error) = own.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0));
+            if look.estimate.upper + share >= 0.0 {
+                return within_error(error);
+            }
+            Finding { status: Status::Fail, reason: Reason::Broken, note: None }
+        }
         Decision::Undecided => undecided(scene, look),
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::audit::AuditRecord;
 use crate::contract::{MetricUnit, Plan};
 use crate::judge::{Claim, Reason, Verdict};
 use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
@@ -134,6 +135,9 @@ pub struct RunResult {
     pub fingerprint: Option<serde_json::Value>,
     /// The endpoint: how it came to be and how it ended.
     pub endpoint: EndpointRecord,
+    /// How far the load generator can be trusted on the machine that it ran on; `null` where it was not audited.
+    #[serde(default)]
+    pub audit: Option<AuditRecord>,
     /// Why the run stopped before its plan was done.
     pub stopped: Option<Stop>,
     /// The steps, ascending by load, measured or not.
@@ -489,6 +493,9 @@ pub struct HealthRecord {
     pub connections: Option<u64>,
     /// Difference between the wall clock and the steady clock over the trial.
     pub clock_step_ns: Option<i64>,
+    /// The load is above the rate to which the generator was audited; `false` too where it was not.
+    #[serde(default)]
+    pub beyond_audit: bool,
     /// What makes the trial void; empty when it is evidence.
     pub faults: Vec<String>,
 }

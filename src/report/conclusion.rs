@@ -1,7 +1,7 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
 use super::figures::{self, check_name, grouped, per_second};
-use crate::judge::{Check, Claim, Reason, Status};
+use crate::judge::{Check, Claim, Reason, Status, ttft_error};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
 use crate::units::{Load, format_nanos};
 
@@ -222,6 +222,7 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         format!("measured {} of {} cells{}", grouped(cells.measured), grouped(cells.planned), spent(result)),
         load_generator(result),
     ];
+    lines.extend(audited(result));
     let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
@@ -265,6 +266,25 @@ fn load_generator(result: &RunResult) -> String {
         (_, true) => format!("load generator kept its plan: {lag}"),
         (_, false) => format!("load generator did not keep its plan at {}: {lag}", listed(&faulty)),
     }
+}
+
+/// How far the load generator was audited. That it was not is worth a line only where a load asks more of it than any machine
+/// gives.
+fn audited(result: &RunResult) -> Option<String> {
+    const EASY: f64 = 100.0;
+    let Some(audit) = &result.audit else {
+        let hard = |load: Load| load.rate().is_some_and(|rate| rate.per_second() > EASY);
+        let asked = figures::trials(result).any(|(load, _)| hard(load));
+        return asked.then(|| "load generator not audited on this machine (`goodput audit`)".to_owned());
+    };
+    let Some(trusted) = audit.trusted_rate else {
+        return Some("load generator audited: it kept no rate on this machine".to_owned());
+    };
+    let error = figures::load_that_must_hold(result).and_then(|load| Some((load, ttft_error(audit, load)?)));
+    let error = error
+        .map(|(load, nanos)| format!("; at {load} its TTFTs are at most {} too long, at P99", format_nanos(nanos)))
+        .unwrap_or_default();
+    Some(format!("load generator audited up to {trusted} on this machine{error}"))
 }
 
 /// What a reader needs to repeat the run.

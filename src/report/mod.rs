@@ -2,6 +2,7 @@
 //!
 //! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
+mod audit;
 mod conclusion;
 mod escape;
 mod figures;
@@ -22,6 +23,7 @@ mod tests;
 
 use serde::Serialize;
 
+pub use audit::audit;
 pub use escape::plain;
 pub use markdown::markdown;
 pub use plan::{ObjectiveRow, PlanReport, PlanStep, plan};

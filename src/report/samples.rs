@@ -165,6 +165,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
             log_tail: Vec::new(),
             notices: Vec::new(),
         },
+        audit: None,
         stopped: None,
         plan: Plan::Check,
         budget: BudgetRecord::default(),

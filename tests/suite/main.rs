@@ -1,6 +1,7 @@
 //! The tests that go through the real binary, and those of the driver over real sockets.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
+mod audit;
 mod bad_input;
 #[path = "../support/client.rs"]
 mod client;

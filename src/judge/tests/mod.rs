@@ -1,4 +1,5 @@
 mod capacity;
+mod generator;
 mod several;
 mod stops;
 mod verdicts;
@@ -198,6 +199,7 @@ fn result() -> RunResult {
             log_tail: Vec::new(),
             notices: Vec::new(),
         },
+        audit: None,
         stopped: None,
         plan: Plan::Check,
         budget: BudgetRecord::default(),

@@ -1,5 +1,6 @@
 //! Whole rows of what several schedules show.
 
+use super::generator::audit;
 use super::*;
 use crate::contract::Search;
 use crate::record::{SearchEnd, SearchRecord, settle};
@@ -67,7 +68,7 @@ fn a_typical_run_is_decided_by_the_looks() {
         (vec![0, 0, 0], "FAIL broken | ∞ (0 of 1000 failed) | 26.8 s … ∞ | 3000 of 3 | -"),
         (
             vec![300, 310, 0, 290, 300, 320, 300, 310],
-            "PASS held | ∞ in 1 of 8 trials (0 of 1000 failed) | 300 ms … ∞ | 8000 of 8 | -",
+            "PASS held | ∞ in 1 of 8 trials (0 of 1000 failed) | 0 ms … ∞ | 8000 of 8 | -",
         ),
         (vec![2_600, 2_800], "UNKNOWN not_measured | 2.80 s | - | 2000 of 2 | 2 of 3 trials were measured"),
     ] {
@@ -218,6 +219,27 @@ fn a_steady_state_needs_a_warm_up_and_no_drift() {
     at_load(&mut run).planned = counts(24);
     at_load(&mut run).drift = Some(DriftRecord { slope_per_s: 0.3, t: 4.0, growth: 0.075, drifting: true });
     assert!(row(&contract, &run, "ttft_p99").starts_with("UNKNOWN not_stationary"));
+}
+
+#[test]
+fn what_the_generator_itself_may_have_broken_is_not_called_broken() {
+    // ln(3.6 / 3) = 0.182 less 9.925 · 0.02 / √3 = 0.115 leaves 0.068: an error of 3 s · (e^0.068 − 1) = 0.21 s could be why.
+    let several = typical();
+    let mut run = run_with(&several, &[3_600, 3_600, 3_600]);
+    let mut reason = |error_ms: u64| {
+        run.audit = audit(&[(10, error_ms * 1_000)], &[]);
+        row(&several, &run, "ttft_p99").split(" |").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!([200, 220].map(&mut reason), ["FAIL broken", "UNKNOWN generator_saturated"]);
+    // On one schedule, the lower bound of the quantile is 3.6 s.
+    let one = contract();
+    let mut run = result();
+    at_load(&mut run).objectives[0] = evidence("ttft_p99", N, 16, Some(4 * S));
+    let mut reason = |error_ms: u64| {
+        run.audit = audit(&[(10, error_ms * 1_000)], &[]);
+        row(&one, &run, "ttft_p99").split(" |").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!([599, 600].map(&mut reason), ["FAIL broken", "UNKNOWN generator_saturated"]);
 }
 
 /// A release whose searches ended at these loads, in whole requests per second; 0 stands for none.

@@ -105,6 +105,11 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
 pub fn settle(slo: &Slo, record: &mut TrialRecord) {
     record.headroom = stand::headroom(slo, record);
     record.held = stand::held(slo, record);
+    if record.health.beyond_audit && record.held == Some(false) {
+        // The generator itself may have been late with what it sent and read, and nothing else have broken the limit.
+        record.health.faults.push("it did not hold, above the rate to which the generator was audited".to_owned());
+        record.held = None;
+    }
 }
 
 fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts {

@@ -246,6 +246,26 @@ fn arrivals_that_were_not_sent_make_the_trial_void() {
 }
 
 #[test]
+fn beyond_the_audit_only_what_held_is_evidence() {
+    let mut slow = steady(30);
+    slow.iter_mut().for_each(|record| record.first_output_ns = Some(record.scheduled_ns + 45_000_000));
+    for (beyond_audit, records, held, faults) in [
+        (false, steady(30), Some(true), 0),
+        (true, steady(30), Some(true), 0),
+        (false, slow.clone(), Some(false), 0),
+        // Who was late is not known: nothing breaks for certain.
+        (true, slow, None, 1),
+    ] {
+        let mut facts = open_facts(30);
+        facts.health.beyond_audit = beyond_audit;
+        let (mut trial, _) = summarise(&facts, records);
+        assert_eq!((trial.held, trial.health.faults.len()), (held, faults), "{:?}", trial.health.faults);
+        settle(&ttft_slo(), &mut trial);
+        assert_eq!((trial.held, trial.health.faults.len()), (held, faults), "told once");
+    }
+}
+
+#[test]
 fn piling_up_is_seen_in_an_open_loop_alone() {
     // Each request takes 50 ms longer than the one before, so ever more are in flight.
     let growing: Vec<RequestRecord> = (0..100)
