@@ -24,7 +24,7 @@ use serde::Serialize;
 
 pub use escape::plain;
 pub use markdown::markdown;
-pub use plan::{ObjectiveRow, PlanReport, PlanStep, plan};
+pub use plan::{PlanReport, plan};
 pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};
 pub use terminal::terminal;
 

@@ -1,104 +1,188 @@
-//! What the planned sample sizes can decide, said before any load (method, section 12).
+//! What a plan costs and what it can decide, said before any load (method, section 12).
+//!
+//! Times are those under load, drains included. A trial ends earlier when its last requests are decided before the drain is
+//! over, and later when they are still open behind it.
 
+mod budget;
+mod change;
+mod floor;
+mod objectives;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::iter::Sum;
+use std::ops::Add;
 use std::time::Duration;
 
-use super::objective::ALPHA;
-use crate::contract::{Contract, Objective, Traffic};
-use crate::stats::{MIN_DRIFT_ARRIVALS, n_pass, pass_max};
-use crate::units::{Share, format_duration};
+use serde::Serialize;
 
-/// An overload of this share should show within a trial.
-const PRECISION: f64 = 0.05;
-/// With fewer violations allowed than this, a short trial misses the rare cluster and flatters the capacity.
-const COMFORTABLE_BUDGET: f64 = 3.0;
+pub use budget::{BudgetForecast, Fit};
+pub use change::{Change, PlanBudget};
+pub use floor::FloorForecast;
+pub use objectives::ObjectiveForecast;
+pub use search::{SearchForecast, SearchedAt};
 
-/// What the plan can decide about one objective, on one schedule.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ObjectivePlan {
-    /// The objective's name.
-    pub id: String,
-    /// Requests planned in the window; `None` in a closed loop, where the server's speed decides it.
-    pub requests: Option<u64>,
-    /// Violations that the budget allows among them, `b·N`.
-    pub budget_requests: Option<f64>,
-    /// The fewest requests that can PASS it, without any violation.
-    pub smallest_pass: u64,
-    /// Whether the plan reaches that; `None` in a closed loop.
-    pub can_pass: Option<bool>,
-    /// The most violations among the planned requests that still PASS.
-    pub most_violations: Option<u64>,
-    /// What the person who plans should know.
-    pub notes: Vec<String>,
+use super::Claim;
+use crate::contract::{Contract, Plan, Traffic};
+use crate::schedule::TrialCounts;
+use crate::search::Campaign;
+use crate::units::Load;
+
+/// The fewest and the most of something that is not known before: trials, requests or nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Span {
+    /// The fewest.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
 }
 
-/// What the plan can decide about each objective, in the contract's order.
-pub fn decidability(contract: &Contract) -> Vec<ObjectivePlan> {
-    contract.slo.objectives.iter().map(|objective| plan(contract, objective)).collect()
+impl Span {
+    /// The same, so many times.
+    fn times(self, factor: u64) -> Self {
+        Self { least: self.least.saturating_mul(factor), most: self.most.saturating_mul(factor) }
+    }
 }
 
-fn plan(contract: &Contract, objective: &Objective) -> ObjectivePlan {
+impl Add for Span {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
+    }
+}
+
+impl Sum for Span {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
+    }
+}
+
+/// What a plan costs and what it can decide.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Forecast {
+    /// The plan.
+    pub plan: Plan,
+    /// What is claimed at the load that must hold.
+    pub claim: Claim,
+    /// The steps, ascending by load.
+    pub steps: Vec<StepForecast>,
+    /// The search, where the plan makes one.
+    pub search: Option<SearchForecast>,
+    /// All of it.
+    pub total: Cost,
+    /// What the plan may take.
+    pub budget: BudgetForecast,
+    /// What must hold, in the contract's order.
+    pub objectives: Vec<ObjectiveForecast>,
+    /// The floor of the capacity, where one is asked for.
+    pub capacity: Option<FloorForecast>,
+    /// What the other plans cost.
+    pub others: Vec<PlanCost>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepForecast {
+    /// What is asked of the endpoint.
+    pub load: Load,
+    /// Whether this is the load that must hold.
+    pub must_hold: bool,
+    /// Requests of each segment of a trial; `null` in a closed loop, where the endpoint's speed decides.
+    pub requests: Option<TrialCounts>,
+    /// Trials, by how soon they decide.
+    pub trials: Span,
+    /// Time under load of all of them, in nanoseconds.
+    pub load_time_ns: Span,
+}
+
+/// What a plan costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Trials.
+    pub trials: Span,
+    /// Requests of all of them, warm-ups and drains included; `null` in a closed loop.
+    pub requests: Option<Span>,
+    /// Time under load, in nanoseconds.
+    pub load_time_ns: Span,
+}
+
+/// What another plan costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanCost {
+    /// The plan.
+    pub plan: Plan,
+    /// What it costs.
+    pub cost: Cost,
+    /// How that compares with what it may take.
+    pub fit: Fit,
+}
+
+/// What the plan costs and what it can decide.
+pub fn forecast(contract: &Contract, plan: Plan) -> Forecast {
+    let campaign = Campaign::new(contract, plan);
+    let objectives = objectives::forecast(contract, plan);
+    let total = cost(contract, plan);
+    Forecast {
+        plan,
+        claim: contract.evidence.claim,
+        steps: steps(contract, &campaign),
+        search: search::forecast(contract, &campaign),
+        total,
+        budget: budget::forecast(contract, plan, total.load_time_ns),
+        capacity: floor::forecast(contract, plan, &objectives),
+        objectives,
+        others: Plan::ALL
+            .into_iter()
+            .filter(|other| *other != plan)
+            .map(|other| {
+                let cost = cost(contract, other);
+                PlanCost { plan: other, cost, fit: budget::fit(contract, other, cost.load_time_ns) }
+            })
+            .collect(),
+    }
+}
+
+fn steps(contract: &Contract, campaign: &Campaign<'_>) -> Vec<StepForecast> {
     let requests = match &contract.traffic {
-        Traffic::Open { counts, .. } => Some(counts.window),
+        Traffic::Open { counts, .. } => Some(*counts),
         Traffic::Closed { .. } => None,
     };
-    let budget = objective.budget();
-    let share = budget.fraction();
-    // Without a budget none of any number of requests is a PASS.
-    let smallest_pass = n_pass(0, share, ALPHA).unwrap_or(1).max(smallest_window(contract, objective));
-    let most_violations = match (requests, budget.ppm()) {
-        (Some(n), 0) => (n > 0).then_some(0),
-        (Some(n), _) => pass_max(n, share, ALPHA),
-        (None, _) => None,
+    let step = |load: Load| {
+        let looks = campaign.looks(load);
+        let trials = Span {
+            least: looks.first().copied().unwrap_or(0).into(),
+            most: looks.last().copied().unwrap_or(0).into(),
+        };
+        let load_time_ns = trials.times(nanos(contract.traffic.trial_time(load)));
+        StepForecast { load, must_hold: load == contract.slo.at, requests, trials, load_time_ns }
     };
-    let can_pass = requests.map(|n| n >= smallest_pass);
-    let mut notes = Vec::new();
-    notes.extend(sample_note(requests, budget, smallest_pass));
-    notes.extend(window_note(contract, objective, requests));
-    ObjectivePlan {
-        id: objective.id(),
-        requests,
-        budget_requests: requests.map(|n| n as f64 * share),
-        smallest_pass,
-        can_pass,
-        most_violations,
-        notes,
-    }
+    campaign.loads().into_iter().map(step).collect()
 }
 
-/// The fewest requests that show whether they pile up, without which nothing but the success rate is a PASS.
-fn smallest_window(contract: &Contract, objective: &Objective) -> u64 {
-    let open = matches!(contract.traffic, Traffic::Open { .. });
-    if open && !matches!(objective, Objective::SuccessRate { .. }) { MIN_DRIFT_ARRIVALS as u64 } else { 0 }
+fn cost(contract: &Contract, plan: Plan) -> Cost {
+    let campaign = Campaign::new(contract, plan);
+    let steps = steps(contract, &campaign);
+    let search = search::forecast(contract, &campaign);
+    let trials = steps.iter().map(|step| step.trials).chain(search.iter().map(|search| search.trials)).sum::<Span>();
+    let times = steps.iter().map(|step| step.load_time_ns).chain(search.iter().map(|search| search.load_time_ns));
+    let per_trial = steps.first().and_then(|step| step.requests).map(TrialCounts::total);
+    Cost { trials, requests: per_trial.map(|requests| trials.times(requests)), load_time_ns: times.sum() }
 }
 
-/// What the number of requests is worth.
-fn sample_note(requests: Option<u64>, budget: Share, smallest_pass: u64) -> Option<String> {
-    let Some(n) = requests else {
-        return Some(format!(
-            "in a closed loop the server's speed sets the number of requests; {smallest_pass} are needed"
-        ));
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Time under load until a look at the load that must hold is reached, at the latest: the first has its time reserved, a later
+/// one comes with its whole round.
+fn time_until_look(contract: &Contract, plan: Plan, look: usize) -> Duration {
+    let campaign = Campaign::new(contract, plan);
+    let time = |load: Load| {
+        let looks = campaign.looks(load);
+        let trials = looks.get(look).or(looks.last()).copied().unwrap_or(0);
+        contract.traffic.trial_time(load).saturating_mul(trials)
     };
-    let allowed = n as f64 * budget.fraction();
-    if budget.ppm() == 0 {
-        let bound = Share::of(3.min(n), n)?;
-        Some(format!("one violation is FAIL; none of {n} is PASS, and shows at most {bound} at 95%"))
-    } else if n < smallest_pass {
-        Some(format!("{n} requests cannot PASS it; {smallest_pass} without violation can"))
-    } else if allowed < COMFORTABLE_BUDGET {
-        Some(format!("the budget allows {allowed:.1} violations in {n} requests; short trials flatter capacity"))
-    } else {
-        None
-    }
-}
-
-/// Above saturation a queue grows so slowly that a short window ends before a wait reaches its limit: the window must last
-/// `limit / 5 %`, or drift is the only witness.
-fn window_note(contract: &Contract, objective: &Objective, requests: Option<u64>) -> Option<String> {
-    let (_, limit_ns) = objective.limit().filter(|(metric, _)| metric.is_wait())?;
-    let window = requests? as f64 / contract.slo.at.rate()?.per_second();
-    let needed = Duration::from_nanos(limit_ns).as_secs_f64() / PRECISION;
-    (window < needed).then(|| {
-        let needed = format_duration(Duration::from_secs(needed.ceil() as u64));
-        format!("the window of {window:.0} s is too short for a 5% overload to reach the limit ({needed}); only drift shows it")
-    })
+    if look == 0 { time(contract.slo.at) } else { campaign.loads().into_iter().map(time).sum() }
 }
