@@ -224,7 +224,8 @@ pub(super) struct Traffic {
     /// The shape of one trial.
     #[schemars(required)]
     pub(super) trial: Option<Trial>,
-    /// A number of trials, or an ascending list of them, as in `[3, 5, 8]`.
+    /// Numbers of trials at which the evidence is looked at; the first look that decides is the last. One trial by default
+    /// for `long_run`; not written for `this_run`, which makes one.
     #[schemars(extend("default" = [3, 5, 8]))]
     pub(super) repeats: Option<Repeats>,
     /// What is claimed at the load that must hold.
@@ -252,8 +253,7 @@ pub(super) struct Search {
     pub(super) seeds: Option<Whole>,
 }
 
-/// Numbers of trials at which the evidence is looked at; the first look that decides is the last. One trial by default for
-/// `long_run`; not written for `this_run`, which makes one.
+/// A number of trials, or an ascending list of them, as in `[3, 5, 8]`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Repeats {

@@ -142,7 +142,7 @@ fn budget(page: &mut Page, forecast: &Forecast) {
     let change = alternatives(&budget.changes);
     let fits = match budget.fit {
         Fit::Whole => "all of it fits".to_owned(),
-        Fit::Fewest => format!("it fits if few trials decide; for all of it, {most}, write {change}"),
+        Fit::Fewest => format!("it fits if few trials are enough; for all of it, {most}, write {change}"),
         Fit::FirstLook => format!(
             "the first look at the load that must hold fits ({first}), and not all of the rest; for all of it, {most}, write {change}"
         ),
@@ -222,7 +222,7 @@ fn others(page: &mut Page, forecast: &Forecast) {
     for other in &forecast.others {
         let fits = match other.fit {
             Fit::Whole => "all of it fits into its budget",
-            Fit::Fewest => "it fits into its budget if few trials decide",
+            Fit::Fewest => "it fits into its budget if few trials are enough",
             Fit::FirstLook => "not all of it fits into its budget",
             Fit::TooSmall => "its budget ends before the first look",
         };

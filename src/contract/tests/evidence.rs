@@ -64,7 +64,9 @@ fn faults_of_repeats_and_claim() {
     check_traffic(&[
         (
             "repeats: [3, 5, 5]",
-            &["11:19: /traffic/repeats/2: listed twice; trials only add up, so write ascending numbers, as in `[3, 5, 8]`"],
+            &[
+                "11:19: /traffic/repeats/2: listed twice; trials only add up, so write ascending numbers, as in `[3, 5, 8]`",
+            ],
         ),
         (
             "repeats: [3, 8, 5, 5]",
@@ -75,11 +77,15 @@ fn faults_of_repeats_and_claim() {
         ),
         (
             "repeats: [2, 5]",
-            &["11:13: /traffic/repeats/0: `claim: typical_run` needs at least 3 trials at its first look, which show how much schedules differ; write 3 or more, or remove it and write `claim: this_run`"],
+            &[
+                "11:13: /traffic/repeats/0: `claim: typical_run` needs at least 3 trials at its first look, which show how much schedules differ; write 3 or more, or remove it and write `claim: this_run`",
+            ],
         ),
         (
             "repeats: 1",
-            &["11:12: /traffic/repeats: `claim: typical_run` needs at least 3 trials at its first look, which show how much schedules differ; write 3 or more, or remove it and write `claim: this_run`"],
+            &[
+                "11:12: /traffic/repeats: `claim: typical_run` needs at least 3 trials at its first look, which show how much schedules differ; write 3 or more, or remove it and write `claim: this_run`",
+            ],
         ),
         ("repeats: []", &["11:3: /traffic/repeats: the list is empty; write at least one entry"]),
         ("repeats: [0, 3]", &["11:13: /traffic/repeats/0: `0` is too small; write at least 1"]),
@@ -87,12 +93,16 @@ fn faults_of_repeats_and_claim() {
         ("repeats: [3, 5.5]", &["11:16: /traffic/repeats/1: expected a whole number, found the number `5.5`"]),
         (
             "repeats: many",
-            &["11:12: /traffic/repeats: `many` does not fit here; write a number of trials, or an ascending list of them, as in `[3, 5, 8]`"],
+            &[
+                "11:12: /traffic/repeats: `many` does not fit here; write a number of trials, or an ascending list of them, as in `[3, 5, 8]`",
+            ],
         ),
         ("claim: typical", &["11:10: /traffic/claim: `typical` is not one of this_run, typical_run, long_run"]),
         (
             "repeats: 1\n  claim: this_run",
-            &["11:3: /traffic/repeats: `claim: this_run` speaks of one schedule, so one trial is made; remove `repeats`, or write `claim: typical_run`"],
+            &[
+                "11:3: /traffic/repeats: `claim: this_run` speaks of one schedule, so one trial is made; remove `repeats`, or write `claim: typical_run`",
+            ],
         ),
         // Of a claim that cannot be read nobody knows what it asks for.
         (
@@ -115,7 +125,9 @@ fn faults_of_a_search() {
     check_traffic(&[
         (
             "search: { from: 4/s, to: 240/m }",
-            &["11:28: /traffic/search/to: nothing lies between 4/s and 4/s; write `to` above `from`, as in `from: 1/s, to: 64/s`"],
+            &[
+                "11:28: /traffic/search/to: nothing lies between 4/s and 4/s; write `to` above `from`, as in `from: 1/s, to: 64/s`",
+            ],
         ),
         (
             "search: { from: 64/s, to: 1/s, precision: 0% }",
@@ -124,13 +136,12 @@ fn faults_of_a_search() {
                 "11:45: /traffic/search/precision: a search cannot work with a precision of 0%; write 0.1% to 50%, as in `5%`",
             ],
         ),
-        (
-            "search: { from: 1/s }",
-            &["11:3: /traffic/search: the key `to` is missing (the highest load that is tried)"],
-        ),
+        ("search: { from: 1/s }", &["11:3: /traffic/search: the key `to` is missing (the highest load that is tried)"]),
         (
             "search: { from: 1/s, to: 2/s, precision: 51% }",
-            &["11:44: /traffic/search/precision: a search cannot work with a precision of 51%; write 0.1% to 50%, as in `5%`"],
+            &[
+                "11:44: /traffic/search/precision: a search cannot work with a precision of 51%; write 0.1% to 50%, as in `5%`",
+            ],
         ),
         (
             "search: { from: 1/s, to: 2/s, seeds: 16 }",
@@ -143,7 +154,9 @@ fn faults_of_a_search() {
         // 160 + 300 + 120 requests in 3 h are 0.0537 of them per second.
         (
             "search: { from: 0.05/s, to: 2/s }",
-            &["11:19: /traffic/search/from: one trial at 0.05/s takes 194m for its 580 requests, as many as at `at_load`, and the plan `release` no more than 3h; write at least `0.054/s`, or raise `budget.release`"],
+            &[
+                "11:19: /traffic/search/from: one trial at 0.05/s takes 194m for its 580 requests, as many as at `at_load`, and the plan `release` no more than 3h; write at least `0.054/s`, or raise `budget.release`",
+            ],
         ),
     ]);
     // What is proposed is accepted.
@@ -166,10 +179,7 @@ fn a_budget_that_is_too_small_for_one_trial_is_refused() {
             "budget: { baseline: 0s }",
             &["11:23: /traffic/budget/baseline: zero can never be met; write a duration above zero"],
         ),
-        (
-            "budget: { check: 200h }",
-            &["11:20: /traffic/budget/check: longer than a week; write at most `168h`"],
-        ),
+        ("budget: { check: 200h }", &["11:20: /traffic/budget/check: longer than a week; write at most `168h`"]),
         ("budget: 30m", &["11:11: /traffic/budget: expected a mapping of keys to values, found the text `30m`"]),
     ]);
     read(&with_traffic("  budget: { check: 145s }\n"));

@@ -106,7 +106,9 @@ impl Change {
     pub fn text(&self) -> String {
         let mut parts = Vec::new();
         if let Some(requests) = self.requests {
-            let window = self.window_ns.map(|window| format!(" (or `window: {}`)", format_duration(Duration::from_nanos(window))));
+            let window = self
+                .window_ns
+                .map(|window| format!(" (or `window: {}`)", format_duration(Duration::from_nanos(window))));
             parts.push(format!("`requests: {requests}`{}", window.unwrap_or_default()));
         }
         if let Some(repeats) = &self.repeats {

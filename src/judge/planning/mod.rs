@@ -151,10 +151,8 @@ fn steps(contract: &Contract, campaign: &Campaign<'_>) -> Vec<StepForecast> {
     };
     let step = |load: Load| {
         let looks = campaign.looks(load);
-        let trials = Span {
-            least: looks.first().copied().unwrap_or(0).into(),
-            most: looks.last().copied().unwrap_or(0).into(),
-        };
+        let trials =
+            Span { least: looks.first().copied().unwrap_or(0).into(), most: looks.last().copied().unwrap_or(0).into() };
         let load_time_ns = trials.times(nanos(contract.traffic.trial_time(load)));
         StepForecast { load, must_hold: load == contract.slo.at, requests, trials, load_time_ns }
     };

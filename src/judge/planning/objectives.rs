@@ -118,10 +118,12 @@ impl Question<'_> {
         }
     }
 
-    /// The fewest requests of one trial that show whether they pile up, without which nothing but the success rate is a PASS.
+    /// The fewest requests of one trial that show whether they pile up, without which nothing but the success rate is a PASS, and
+    /// how much they resemble each other, which the long run needs of everything.
     fn smallest_trial(&self) -> u64 {
         let open = self.requests().is_some();
-        if open && !self.is_success_rate() { MIN_DRIFT_ARRIVALS as u64 } else { 1 }
+        let needed = self.claim() == Claim::LongRun || (open && !self.is_success_rate());
+        if needed { MIN_DRIFT_ARRIVALS as u64 } else { 1 }
     }
 
     /// The fewest requests with which it can PASS. Several schedules need one violation that the limit allows (method, section
@@ -171,7 +173,9 @@ impl Question<'_> {
 
     /// Changes that let it PASS, each of which was tried on the contract.
     fn changes(&self, look: Option<usize>) -> Vec<Change> {
-        let candidates = match look {
+        let closed = self.requests().is_none();
+        // In a closed loop only the time of the first look can be too long.
+        let candidates = match look.or(closed.then_some(0)) {
             Some(0) => vec![fewer_repeats(self.contract, self.plan), Some(Change::default())],
             Some(_) => vec![Some(Change::default())],
             None => vec![self.more_requests(), self.more_repeats()],
@@ -183,7 +187,6 @@ impl Question<'_> {
     fn afforded(&self, change: Change) -> Option<Change> {
         let changed = change.apply(self.contract);
         let look = Question { contract: &changed, ..*self }.first_look();
-        // In a closed loop only the time of the first look can be too long.
         let look = if self.requests().is_some() { look? } else { 0 };
         change.afforded(self.contract, self.plan, look)
     }
@@ -227,16 +230,23 @@ impl Question<'_> {
         let needed = self.needed();
         let allowed = n as f64 * self.objective.budget().fraction();
         if n < self.smallest_trial() {
-            return format!("UNKNOWN whatever is measured: {n} requests do not show whether they pile up, {} do", self.smallest_trial());
+            return format!(
+                "UNKNOWN whatever is measured: {n} requests do not show whether they pile up, {} do",
+                self.smallest_trial()
+            );
         }
         if self.is_pooled() {
             let last = self.looks().last().copied().unwrap_or(1);
             let all = n * u64::from(last);
-            return format!("UNKNOWN whatever is measured: {all} requests of {last} trials are too few, {needed} without violation can PASS it");
+            return format!(
+                "UNKNOWN whatever is measured: {all} requests of {last} trials are too few, {needed} without violation can PASS it"
+            );
         }
         match self.claim() {
             Claim::TypicalRun => {
-                format!("UNKNOWN whatever is measured: the limit allows {allowed:.1} violations in {n} requests, and it must be one, as in {needed}")
+                format!(
+                    "UNKNOWN whatever is measured: the limit allows {allowed:.1} violations in {n} requests, and it must be one, as in {needed}"
+                )
             }
             _ => format!("{n} requests cannot PASS it; {needed} without violation can"),
         }
@@ -249,7 +259,9 @@ impl Question<'_> {
         let allowed = n as f64 * budget.fraction();
         if self.claim() == Claim::LongRun {
             let needed = self.needed();
-            return Some(format!("{needed} independent requests would do, but violations come in clusters: 3,000 to 30,000 and more are common, and the run itself shows how many"));
+            return Some(format!(
+                "{needed} independent requests would do, but violations come in clusters: 3,000 to 30,000 and more are common, and the run itself shows how many"
+            ));
         }
         if budget.ppm() == 0 {
             let all = if self.is_pooled() { n * u64::from(trials) } else { n };
@@ -280,7 +292,8 @@ impl Question<'_> {
 
     /// A typical run can be decided where a single schedule cannot.
     fn one_trial_note(&self, look: Option<usize>) -> Option<String> {
-        let n = self.requests().filter(|_| self.claim() == Claim::TypicalRun && look.is_some())?;
+        let typical = self.claim() == Claim::TypicalRun && !self.is_pooled();
+        let n = self.requests().filter(|_| typical && look.is_some())?;
         let needed = n_pass(0, self.objective.budget().fraction(), ALPHA)?;
         (n < needed).then(|| format!("one trial alone (`claim: this_run`) would need {needed} requests"))
     }
