@@ -85,7 +85,7 @@ fn a_limit_that_no_sample_in_the_budget_can_decide_is_told_before_any_load() {
         .text()
         .replace("percentile: 95", "percentile: 99.9")
         .replace("at_least: 100%", "at_least: 99.9%");
-    let scene = Scene::new();
+    let scene = Scene::with(&Contract::of(SIMULATED), "");
     scene.write("contract.yaml", &text);
     // 1 / 0.001 requests in each trial; ln(0.05 / 3) / ln(0.999) = 4092.3 in all, 512 in each of 8 trials.
     let ran = scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(0).began_nothing();
