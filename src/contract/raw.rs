@@ -263,6 +263,7 @@ pub(super) enum Repeats {
 
 /// What a decision speaks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[expect(clippy::enum_variant_names, reason = "they are written so in a contract")]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub(super) enum Claim {

@@ -92,7 +92,7 @@ fn follow(contract: &Contract, search: Search, start: Rate, capacity: Option<Rat
     let time = |load: Rate| nanos(contract.traffic.trial_time(Load::RateMilli(load)));
     let mut tried: Vec<(Rate, bool)> = Vec::new();
     let end = loop {
-        match Bracket::new(search, tried.clone()).next(start) {
+        match Bracket::new(search, Vec::new(), tried.clone()).next(start) {
             Try::Load(load) => tried.push((load, capacity.is_some_and(|capacity| load <= capacity))),
             end => break end,
         }

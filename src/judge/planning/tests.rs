@@ -434,13 +434,13 @@ fn every_proposal_is_true() {
                     .with(&format!("claim: {claim}"))
                     .with("search: { from: 2/s, to: 9/s }");
                 text.loads = "loads: [3/s, 4/s]".to_owned();
-                for line in [repeats, budget] {
-                    if !line.is_empty()
-                        && !(claim == "this_run" && line.starts_with("repeats"))
-                        && !(trial.contains("3000") && line.contains("13m"))
-                    {
-                        text = text.with(line);
-                    }
+                // One trial has no repeats, and one of 3,000 requests takes longer than the short budget.
+                let misfit = |line: &str| {
+                    (claim == "this_run" && line.starts_with("repeats"))
+                        || (trial.contains("3000") && line.contains("13m"))
+                };
+                for line in [repeats, budget].into_iter().filter(|line| !line.is_empty() && !misfit(line)) {
+                    text = text.with(line);
                 }
                 proposals += Plan::ALL.into_iter().map(|plan| check_proposals(&text, plan)).sum::<usize>();
             }
