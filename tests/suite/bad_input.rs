@@ -43,12 +43,11 @@ fn all_faults_of_a_contract_are_told_at_once_with_their_places() {
 fn evidence_that_cannot_be_gathered_is_refused_with_what_could() {
     let text = Contract::of(SIMULATED).text();
     // 8 to warm up, 60 measured and 320 to drain until 8 s are over: 388 requests at 40/s are 9.7 s.
-    let traffic = "  model: constant
-  search: { from: 64/s, to: 10/s, precision: 90% }
+    let traffic = "  search: { from: 64/s, to: 10/s, precision: 90% }
   repeats: [5, 3, 3]
   budget: { check: 9s }
 ";
-    let text = text.replace("  model: constant\n", traffic);
+    let text = text.replace("  claim: this_run\n", traffic);
     let text = text.replace("  at_load: 40/s\n", "  at_load: 40/s\n  capacity: { at_least: 0/s }\n");
     let scene = Scene::new();
     scene.write("contract.yaml", &text);
@@ -83,6 +82,7 @@ fn evidence_that_cannot_be_gathered_is_refused_with_what_could() {
 fn a_limit_that_no_sample_in_the_budget_can_decide_is_told_before_any_load() {
     let text = Contract::of(SIMULATED)
         .text()
+        .replace("this_run", "typical_run")
         .replace("percentile: 95", "percentile: 99.9")
         .replace("at_least: 100%", "at_least: 99.9%");
     let scene = Scene::with(&Contract::of(SIMULATED), "");
