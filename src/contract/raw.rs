@@ -224,8 +224,9 @@ pub(super) struct Traffic {
     /// The shape of one trial.
     #[schemars(required)]
     pub(super) trial: Option<Trial>,
-    /// A number of trials, or the numbers of trials at which the evidence is looked at, as in `[3, 5, 8]`; the first look
-    /// that decides is the last. `[3, 5, 8]` by default, one trial for `long_run`; not for `this_run`.
+    /// Numbers of trials at which the evidence is looked at; the first look that decides is the last. One trial by default
+    /// for `long_run`; not written for `this_run`, which makes one.
+    #[schemars(extend("default" = [3, 5, 8]))]
     pub(super) repeats: Option<Repeats>,
     /// What is claimed at the load that must hold.
     #[schemars(extend("default" = "typical_run"))]
@@ -252,7 +253,7 @@ pub(super) struct Search {
     pub(super) seeds: Option<Whole>,
 }
 
-/// A number of trials, or an ascending list of them.
+/// A number of trials, or an ascending list of them, as in `[3, 5, 8]`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Repeats {
@@ -262,6 +263,7 @@ pub(super) enum Repeats {
 
 /// What a decision speaks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[expect(clippy::enum_variant_names, reason = "they are written so in a contract")]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub(super) enum Claim {

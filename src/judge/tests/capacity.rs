@@ -1,4 +1,4 @@
-//! Capacity, the binding objective, and what a plan can decide.
+//! Capacity and the binding objective.
 
 use super::*;
 use crate::record::settle;
@@ -86,54 +86,4 @@ fn metrics_of_different_units_are_compared_by_their_own_limits() {
         vec![evidence("ttft_p99", N, 0, Some(2_400_000_000)), evidence("rtf_p99", N, 0, Some(450_000)), silence];
     let found = capacity_of(&contract, &[low]).unwrap().binding.unwrap();
     assert_eq!((found.objective.as_str(), found.broke), ("rtf_p99", false));
-}
-
-#[test]
-fn the_plan_says_what_its_sample_sizes_can_decide() {
-    let mut contract = contract();
-    contract.slo.objectives = vec![
-        ttft_p99(),
-        Objective::SuccessRate { at_least: share(999_000) },
-        Objective::SuccessRate { at_least: Share::ONE },
-    ];
-    let plan = |contract: &Contract| -> Vec<String> {
-        let show = |plan: planning::ObjectivePlan| {
-            format!(
-                "{} {:?} {} {:?} {:?}: {}",
-                plan.id,
-                plan.budget_requests,
-                plan.smallest_pass,
-                plan.can_pass,
-                plan.most_violations,
-                plan.notes.join("; ")
-            )
-        };
-        planning::decidability(contract).into_iter().map(show).collect()
-    };
-    assert_eq!(
-        plan(&contract),
-        [
-            "ttft_p99 Some(10.0) 299 Some(true) Some(4): ",
-            "success_rate Some(1.0) 2995 Some(false) None: 1000 requests cannot PASS it; 2995 without violation can",
-            "success_rate Some(0.0) 1 Some(true) Some(0): \
-             one violation is FAIL; none of 1000 is PASS, and shows at most 0.3% at 95%",
-        ]
-    );
-    contract.slo.objectives.truncate(1);
-    if let Traffic::Open { counts, .. } = &mut contract.traffic {
-        counts.window = 240;
-    }
-    assert_eq!(
-        plan(&contract),
-        ["ttft_p99 Some(2.4) 299 Some(false) None: 240 requests cannot PASS it; 299 without violation can"],
-        "60 s are just long enough for 3 s and 5%"
-    );
-    if let Traffic::Open { counts, .. } = &mut contract.traffic {
-        counts.window = 200;
-    }
-    assert!(
-        plan(&contract)[0].ends_with(
-            "the window of 50 s is too short for a 5% overload to reach the limit (1m); only drift shows it"
-        )
-    );
 }
