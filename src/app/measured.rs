@@ -26,11 +26,6 @@ impl Measured {
         self.made.iter().map(|(part, load, record)| Tried { part: *part, load: *load, record }).collect()
     }
 
-    /// Time that all trials took.
-    pub(super) fn spent_ns(&self) -> u64 {
-        self.made.iter().map(|(_, _, record)| record.took_ns).sum()
-    }
-
     /// Takes in one trial.
     pub(super) fn add(&mut self, part: Part, load: Load, record: TrialRecord, requests: TrialAccumulator) {
         self.made.push((part, load, record.clone()));

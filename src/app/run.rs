@@ -19,11 +19,13 @@ use super::warm::{Warm, warm_up};
 use crate::contract::{Contract, Plan, StabilityProbe, StabilityRow};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
 use crate::judge::conclude;
+use crate::judge::planning::forecast;
 use crate::probe;
 use crate::record::{
     AuditRecord, BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading,
     RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
+use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
 use crate::search::{Campaign, Next, Part};
 use crate::units::{Digest, Load};
@@ -91,6 +93,7 @@ impl Run {
         open_file_limit();
         let teller = Teller::new();
         teller.say(&format!("goodput: {} against {}", self.contract.name, self.contract.endpoint.url));
+        teller.say(&format!("goodput: {}", cost(&forecast(&self.contract, self.plan))));
         let log = self.folder.file("endpoint.log");
         let cancel = interrupt.token();
         let endpoint = &self.contract.endpoint;
@@ -101,8 +104,7 @@ impl Run {
         if warm.usage_refused {
             leave_out(&mut self.lane, self.plain.take())?;
         }
-        let mut state =
-            State { measured: Measured::default(), probes: self.unread_probes(), stop: None, exhausted: false };
+        let mut state = State { measured: Measured::default(), probes: self.unread_probes(), stop: None };
         if warm.record.ready == Readiness::Ready {
             self.measure(&warm, &teller, interrupt, &mut state).await;
         }
@@ -123,11 +125,7 @@ impl Run {
             contract: self.source.loaded.value.clone(),
             contract_digest: self.source.loaded.digest.clone(),
             plan: self.plan,
-            budget: BudgetRecord {
-                limit_ns: self.contract.evidence.budget.of(self.plan).as_nanos() as u64,
-                spent_ns: state.measured.spent_ns(),
-                exhausted: state.exhausted,
-            },
+            budget: BudgetRecord::default(),
             plan_digest: campaign.digest(),
             workload_digest: self.lane.workload.digest().clone(),
             fingerprint: None,
@@ -164,7 +162,6 @@ impl Run {
                 Next::Trial(planned, part) => (planned, part),
                 Next::Done => break,
                 Next::OutOfTime => {
-                    state.exhausted = true;
                     teller.say("the rest of the plan does not fit into its budget");
                     break;
                 }
@@ -265,7 +262,6 @@ struct State {
     measured: Measured,
     probes: Vec<ProbeRecord>,
     stop: Option<Stop>,
-    exhausted: bool,
 }
 
 /// When a probe was asked.

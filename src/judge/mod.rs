@@ -27,8 +27,8 @@ pub use long_run::warm_up_too_short;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
 use crate::contract::{Contract, Plan, UnknownPolicy};
-use crate::record::{RunResult, StepRecord, TrialRecord};
-use crate::search::{history, seed_searches};
+use crate::record::{BudgetRecord, RunResult, StepRecord, TrialRecord};
+use crate::search::{Campaign, Next, history, seed_searches};
 use infeasible::is_infeasible;
 
 /// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
@@ -37,10 +37,21 @@ pub fn conclude(contract: &Contract, result: &mut RunResult) {
     for step in result.steps.iter_mut().filter(|step| step.trials.is_empty()) {
         step.not_measured = Some(absent.clone().unwrap_or_else(|| "the load was not tried".to_owned()));
     }
+    result.budget = budget(contract, result);
     end_searches(contract, result);
     result.capacity = capacity(contract, result);
     result.completeness = completeness(contract, result);
     result.verdict = Some(judge(contract, result));
+}
+
+/// What the plan might take, what its trials took, and whether some were left out for it.
+fn budget(contract: &Contract, result: &RunResult) -> BudgetRecord {
+    let tried = history(result);
+    BudgetRecord {
+        limit_ns: contract.evidence.budget.of(result.plan).as_nanos() as u64,
+        spent_ns: tried.iter().map(|tried| tried.record.took_ns).sum(),
+        exhausted: Campaign::new(contract, result.plan).next(&tried) == Next::OutOfTime,
+    }
 }
 
 /// Says of each search how it ended and between which loads.

@@ -1,5 +1,7 @@
 //! The rows of the objectives, judged at the load that must hold for the claim that the contract makes.
 
+use std::collections::BTreeMap;
+
 use super::absence::{Absence, absence};
 use super::generator::ttft_error;
 use super::infeasible::is_infeasible;
@@ -111,6 +113,9 @@ impl<'a> Scene<'a> {
         if trial.is_void() {
             return Some(Finding::unknown(Reason::GeneratorSaturated, trial.health.faults.join("; ")));
         }
+        if let Some(refusals) = refusals(trial) {
+            return Some(Finding::unknown(Reason::ImplausibleResult, refusals));
+        }
         if evidence.unmeasured > 0 {
             return Some(self.missing_values(objective, trial, evidence));
         }
@@ -221,6 +226,39 @@ pub(super) fn too_few_for_drift() -> String {
 pub(super) fn failed(trial: &TrialRecord) -> u64 {
     let ok = trial.window.outcomes.get(&Outcome::Ok).copied().unwrap_or(0);
     trial.window.decided.saturating_sub(ok)
+}
+
+/// What became of the requests that did not end `ok`: `3 timeout, 2 http_error (503: 2)`; empty where all did.
+pub(super) fn failure_mix<'a>(trials: impl Iterator<Item = &'a TrialRecord> + Clone) -> String {
+    let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();
+    let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
+    for window in trials.map(|trial| &trial.window) {
+        window.outcomes.iter().for_each(|(outcome, count)| *outcomes.entry(*outcome).or_default() += count);
+        window.statuses.iter().for_each(|(status, count)| *statuses.entry(*status).or_default() += count);
+    }
+    let codes: Vec<String> = statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    let failures = outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Ok);
+    let named = failures.map(|(outcome, count)| match outcome {
+        Outcome::HttpError if !codes.is_empty() => format!("{count} {} ({})", outcome.name(), codes.join(", ")),
+        _ => format!("{count} {}", outcome.name()),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// That most requests were refused for what they are and not for the load: a wrong key, a wrong model, a wrong path. Such a
+/// window tells nothing of a capacity. `None` where it is otherwise.
+fn refusals(trial: &TrialRecord) -> Option<String> {
+    const BUSY: [u16; 3] = [408, 425, 429];
+    let refused = |status: u16| (400..500).contains(&status) && !BUSY.contains(&status);
+    let (status, most) = trial.window.statuses.iter().filter(|(s, _)| refused(**s)).max_by_key(|(_, count)| **count)?;
+    let all: u64 = trial.window.statuses.iter().filter(|(s, _)| refused(**s)).map(|(_, count)| count).sum();
+    (2 * all > trial.window.scheduled).then(|| {
+        format!(
+            "the endpoint refuses the requests themselves: {most} of {} with HTTP {status}, which says nothing of its capacity; \
+             `goodput smoke` shows its words",
+            trial.window.scheduled
+        )
+    })
 }
 
 /// The requests that count as infinite; replies without what a metric waits for are among them.

@@ -1,6 +1,8 @@
 //! What one schedule shows: the exact binomial rule on the requests of one trial (method, section 6).
 
-use super::objective::{ALPHA, Finding, Scene, failed, failures_text, pile_up, too_few_for_drift, within_error};
+use super::objective::{
+    ALPHA, Finding, Scene, failed, failure_mix, failures_text, pile_up, too_few_for_drift, within_error,
+};
 use super::{Check, Reason, Status};
 use crate::contract::{Objective, RequestMetric};
 use crate::record::{ObjectiveEvidence, TrialRecord};
@@ -124,7 +126,8 @@ pub(super) fn needed_text(violations: u64, budget: f64, alpha: f64) -> String {
 
 fn violations_text(trial: &TrialRecord, violations: u64, n: u64, may: u64) -> String {
     let failed = failed(trial);
-    let of_them = if failed > 0 { format!(" ({failed} did not end ok)") } else { String::new() };
+    let mix = failure_mix(std::iter::once(trial));
+    let of_them = if failed > 0 { format!(" ({failed} did not end ok: {mix})") } else { String::new() };
     format!("{violations} of {n} requests break the limit{of_them}, at most {may} may")
 }
 

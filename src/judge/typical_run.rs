@@ -1,6 +1,8 @@
 //! What several schedules show of a typical run: a t interval on the log headroom of its trials (method, section 8).
 
-use super::objective::{Finding, Scene, failed, failures_text, pile_up, share_text, too_few_for_drift, within_error};
+use super::objective::{
+    Finding, Scene, failed, failure_mix, failures_text, pile_up, share_text, too_few_for_drift, within_error,
+};
 use super::this_run::{needed_text, observed_text, zero_tolerance};
 use super::{Check, Claim, Reason, Status, plain_check};
 use crate::contract::{Objective, RequestMetric};
@@ -139,7 +141,10 @@ fn conclude(scene: &Scene<'_>, look: &HeadroomLook, decision: Decision, objectiv
             if look.estimate.upper + share >= 0.0 {
                 return within_error(error);
             }
-            Finding { status: Status::Fail, reason: Reason::Broken, note: None }
+            let seen = scene.trials.iter().take(look.trials as usize).copied();
+            let mix = Some(failure_mix(seen)).filter(|mix| !mix.is_empty());
+            let note = mix.map(|mix| format!("did not end ok and count as infinitely slow: {mix}"));
+            Finding { status: Status::Fail, reason: Reason::Broken, note }
         }
         Decision::Undecided => undecided(scene, look),
     }
@@ -224,11 +229,11 @@ fn success(scene: &Scene<'_>, index: usize, objective: &Objective, blank: Check)
     let zero = objective.budget().ppm() == 0;
     let method = if zero { "zero tolerance" } else { "exact binomial over all trials" };
     let blank = Check { method: Some(method.to_owned()), ..blank };
-    if let Some(broken) = broken_at_once(scene, index, zero) {
-        return Check { trials: count(scene), ..with(broken, blank) };
-    }
     if let Some(finding) = missing(scene, index, objective) {
         return with(finding, blank);
+    }
+    if let Some(broken) = broken_at_once(scene, index, zero) {
+        return Check { trials: count(scene), ..with(broken, blank) };
     }
     let Some(found) = pooled(index, objective, &scene.trials, looks) else {
         let finding = scene.spoilt().unwrap_or_else(|| scene.too_few_trials());
@@ -265,8 +270,8 @@ fn success_finding(scene: &Scene<'_>, objective: &Objective, found: &Pooled) -> 
     }
     let may = budget.floor_of(found.n);
     let counts = || {
-        let failures: u64 = scene.trials.iter().take(found.trials as usize).map(|trial| failed(trial)).sum();
-        format!("{failures} of {} requests did not end ok, at most {may} may", found.n)
+        let mix = failure_mix(scene.trials.iter().take(found.trials as usize).copied());
+        format!("{} of {} requests did not end ok, at most {may} may: {mix}", found.violations, found.n)
     };
     match found.decision {
         Decision::Pass => Finding { status: Status::Pass, reason: Reason::Held, note: None },

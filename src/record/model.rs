@@ -395,6 +395,9 @@ pub struct WindowCounts {
     pub good: Option<u64>,
     /// Requests by outcome; outcomes that did not occur are left out.
     pub outcomes: BTreeMap<Outcome, u64>,
+    /// Of the requests that ended with `http_error`, how many had each status.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
     /// Ended `ok`, but cut by a limit or a filter.
     pub truncated: u64,
     /// Ended `ok` without an answer.

@@ -26,7 +26,7 @@ use serde::Serialize;
 pub use audit::audit;
 pub use escape::plain;
 pub use markdown::markdown;
-pub use plan::{PlanReport, plan};
+pub use plan::{PlanReport, cost, plan};
 pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};
 pub use terminal::terminal;
 

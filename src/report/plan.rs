@@ -46,6 +46,13 @@ pub fn plan(report: &PlanReport, width: usize, color: bool) -> String {
     page.finish()
 }
 
+/// What a plan costs, in one line.
+pub fn cost(forecast: &Forecast) -> String {
+    let Forecast { plan, total, budget, .. } = forecast;
+    let (trials, time) = (range(total.trials, grouped), range(total.load_time_ns, long_time));
+    format!("plan {}, {trials} trials, {time} under load, of at most {}", plan.name(), long_time(budget.budget_ns))
+}
+
 fn summary(report: &PlanReport) -> String {
     let counted = |count: usize, one: &str| {
         let plural = if count == 1 { "" } else { "s" };

@@ -86,14 +86,21 @@ fn a_request_that_is_lost_or_added_is_noticed() {
 /// A capacity that nothing measured.
 fn capacity(load: &Value) -> Value {
     serde_json::json!({
-        "holds_at": load, "breaks_at": null, "confidence": null, "goodput": 1000.0, "non_monotone": false, "binding": null
+        "holds_at": load, "breaks_at": null, "point": null, "claim": "this_run", "method": "listed loads",
+        "confidence": null, "confidence_of_end": null, "seeds": 1, "trials": 2, "requests_per_trial": 20, "goodput": 1000.0,
+        "non_monotone": false, "changed": false, "binding": null
     })
 }
 
 #[test]
 fn an_edited_result_is_noticed() {
-    let edits: [fn(&mut Value); 6] = [
+    let edits: [fn(&mut Value); 8] = [
         |result| result["steps"][0]["trials"][0]["window"]["decided"] = 19.into(),
+        |result| {
+            result["steps"][0]["trials"][0]["held"] =
+                (!result["steps"][0]["trials"][0]["held"].as_bool().unwrap_or(false)).into()
+        },
+        |result| result["budget"]["exhausted"] = true.into(),
         |result| result["steps"][1]["goodput"] = 1000.0.into(),
         |result| result["verdict"]["overall"] = "PASS".into(),
         |result| result["capacity"] = capacity(&result["steps"][0]["load"]),

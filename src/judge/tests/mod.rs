@@ -81,8 +81,8 @@ fn contract() -> Contract {
 
 /// One trial of each load, judged by itself.
 fn one_schedule() -> EvidencePlan {
-    let hour = Duration::from_secs(3_600);
-    let budget = Budget { check: hour, baseline: hour, release: hour };
+    let long = Duration::from_secs(3_600_000);
+    let budget = Budget { check: long, baseline: long, release: long };
     EvidencePlan { claim: Claim::ThisRun, looks: vec![1], search: None, budget }
 }
 

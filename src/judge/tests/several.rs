@@ -327,6 +327,29 @@ fn a_release_is_not_let_through_because_nobody_can_tell() {
 }
 
 #[test]
+fn requests_that_are_refused_for_what_they_are_tell_nothing_of_the_load() {
+    let contract = typical();
+    let mut run = run_with(&contract, &[0, 0, 0]);
+    let mut with = |statuses: &[(u16, u64)]| {
+        for trial in &mut run.steps[0].trials {
+            let failed = statuses.iter().map(|(_, count)| count).sum();
+            trial.window.outcomes = BTreeMap::from([(Outcome::Ok, N - failed), (Outcome::HttpError, failed)]);
+            trial.window.statuses = statuses.iter().copied().collect();
+            trial.objectives[1].violations = failed;
+        }
+        let first = |id: &str| row(&contract, &run, id).split(" |").next().unwrap_or_default().to_owned();
+        [first("ttft_p99"), first("success_rate")]
+    };
+    assert_eq!(with(&[(401, 501)]), ["UNKNOWN implausible_result", "UNKNOWN implausible_result"]);
+    assert_eq!(with(&[(401, 300), (404, 201)]), ["UNKNOWN implausible_result", "UNKNOWN implausible_result"]);
+    assert_eq!(with(&[(401, 500)]), ["FAIL broken", "FAIL broken"], "half of them may be the load");
+    assert_eq!(with(&[(429, 900)]), ["FAIL broken", "FAIL broken"], "too many requests is what a load is about");
+    assert_eq!(with(&[(503, 1_000)]), ["FAIL broken", "FAIL broken"]);
+    let note = row(&contract, &run, "ttft_p99");
+    assert!(note.ends_with("did not end ok and count as infinitely slow: 3000 http_error (503: 3000)"), "{note}");
+}
+
+#[test]
 fn figures_beyond_belief_are_not_believed() {
     let contract = typical();
     let mut run = run_with(&contract, &[400, 400, 400]);

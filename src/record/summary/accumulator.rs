@@ -54,6 +54,7 @@ impl Completion {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     pub(super) outcomes: BTreeMap<Outcome, u64>,
+    pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) warnings: BTreeMap<Warning, u64>,
     pub(super) truncated: u64,
     pub(super) answerless: u64,
@@ -144,6 +145,9 @@ impl TrialAccumulator {
         }
         self.window.push(WindowRow::new(record));
         *self.tally.outcomes.entry(record.outcome).or_default() += 1;
+        if let (Outcome::HttpError, Some(status)) = (record.outcome, record.status) {
+            *self.tally.statuses.entry(status).or_default() += 1;
+        }
         for warning in &record.warnings {
             *self.tally.warnings.entry(*warning).or_default() += 1;
         }

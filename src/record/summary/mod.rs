@@ -122,6 +122,7 @@ fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts
         decided,
         good: all_known.then(|| rows.iter().filter(|row| row.good() == Some(true)).count() as u64),
         outcomes: tally.outcomes.clone(),
+        statuses: tally.statuses.clone(),
         truncated: tally.truncated,
         answerless: tally.answerless,
         warnings: tally.warnings.clone(),
