@@ -5,11 +5,13 @@
 //! before an arrival at `t` it advances to just before `t`, so that what ends at `t` meets what arrives at `t`.
 
 mod batch;
+mod chance;
 mod slots;
 
 use std::collections::VecDeque;
 
 use batch::BatchState;
+pub use chance::{LengthSource, Lengths};
 use slots::SlotsState;
 
 use super::profile::{Model, Profile};
