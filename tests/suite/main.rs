@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod bad_input;
+mod capacity;
 #[path = "../support/client.rs"]
 mod client;
 mod dialects;
