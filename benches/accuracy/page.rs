@@ -21,7 +21,8 @@ Written by `cargo bench --bench accuracy -- --write`; do not edit. Whole runs in
 real ones, the endpoint is a queue whose capacity has a closed form, the load generator is never late. Everything is seeded.
 
 What is true is the load at which the *median run* just holds, because a gate speaks of a typical run of so many requests
-([verdict.md](verdict.md)); it is found by bisection on {schedules} schedules and is load 1.00 below. Every trial has 300 requests to warm up and 300 or
+([verdict.md](verdict.md)); it is found by bisection on {schedules} schedules and is load 1.00 below. (Of q-20, which limits failures alone,
+it is the long run's capacity: failures are counted over all trials together.) Every trial has 300 requests to warm up and 300 or
 1,000 measured ones. Looks are at 3, 5 and 8 trials. Noise is the standard deviation by which all times of one trial differ from those of the next.
 A percentage over {gates} gates has a standard error of up to {:.1} points; near 5 % it is {:.1}.
 ",
@@ -29,7 +30,7 @@ A percentage over {gates} gates has a standard error of up to {:.1} points; near
         error(5.0, gates),
     );
     by_load(&mut page, measured);
-    by_scenario(&mut page, measured);
+    by_scenario(&mut page, measured, gates);
     search_table(&mut page, measured, searches);
     medians(&mut page, measured);
     every_cell(&mut page, measured);
@@ -128,26 +129,27 @@ impl Wrong {
     }
 }
 
-fn by_scenario(page: &mut String, measured: &Measured) {
+fn by_scenario(page: &mut String, measured: &Measured, gates: u64) {
     let _ = write!(
         page,
         "
 ## Wrong decisions
 
 In percent: PASS at the worst load above 1.00, FAIL at the worst load below, and both on 1.00. Stated on 1.00 are {STATED} % a side by the levels of the looks, and up
-to {STATED_MOST:.0} % on the queues that the method was tried on; elsewhere less. More than that is bold.
+to {STATED_MOST:.0} % on the queues that the method was tried on; elsewhere less. More than that by two standard errors is bold.
 
 | scenario | requests | noise | PASS above | FAIL below | PASS on 1.00 | FAIL on 1.00 |
 |---|---|---|---|---|---|---|
 "
     );
     let mut beyond = Vec::new();
+    let is_beyond = |value: f64| value > STATED_MOST + 2.0 * error(STATED_MOST, gates);
     for id in SCENARIOS {
         for window in WINDOWS {
             for noise in NOISES {
                 let wrong = Wrong::of(measured, (id, window), noise);
                 let show =
-                    |value: f64| if value > STATED_MOST { format!("**{value:.1}**") } else { format!("{value:.1}") };
+                    |value: f64| if is_beyond(value) { format!("**{value:.1}**") } else { format!("{value:.1}") };
                 let _ = writeln!(
                     page,
                     "| {id} | {window} | {noise} % | {} | {} | {} | {} |",
@@ -156,7 +158,7 @@ to {STATED_MOST:.0} % on the queues that the method was tried on; elsewhere less
                     show(wrong.pass_on),
                     show(wrong.fail_on)
                 );
-                if wrong.worst() > STATED_MOST {
+                if is_beyond(wrong.worst()) {
                     beyond.push(format!("{id} with {window} requests and {noise} % noise ({:.1} %)", wrong.worst()));
                 }
             }

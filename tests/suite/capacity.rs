@@ -79,7 +79,9 @@ slo:
         let result = self.release();
         let capacity = &result["capacity"];
         let end = |key: &str| capacity[key]["rate_milli"].as_f64().map(|milli| milli / 1e3);
-        let (Some(holds), Some(breaks)) = (end("holds_at"), end("breaks_at")) else { panic!("no interval: {capacity}") };
+        let (Some(holds), Some(breaks)) = (end("holds_at"), end("breaks_at")) else {
+            panic!("no interval: {capacity}")
+        };
         let long_run = Queue::new(self.id).capacity * f64::from(self.divisor);
         let (least, most) = (self.over_long_run.0 * long_run, self.over_long_run.1 * long_run);
         assert!(holds <= most * TOLERANCE && breaks >= least / TOLERANCE, "{holds} to {breaks}, not {least} to {most}");

@@ -87,13 +87,18 @@ impl<'a> Flights<'a> {
             ServerFault::Stall(length_ns) => Some((at_ns, length_ns)),
             ServerFault::Restart(_) | ServerFault::Exit(_) => None,
         });
+        let mut engine = Engine::new(profile);
+        // A reply that a fault ends early ends with a token in its middle.
+        if profile.faults.is_empty() {
+            engine.tell_ends_only();
+        }
         Self {
             trial,
             profile,
             schedule,
             limits,
             hopeless,
-            engine: Engine::new(profile),
+            engine,
             stalls: stalls.collect(),
             script,
             lengths: LengthSource::new(profile),
