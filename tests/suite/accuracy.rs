@@ -219,12 +219,12 @@ fn a_search_brackets_the_capacity_of_each_schedule_in_twelve_trials() {
         for factor in [0.5, 0.7, 0.9, 1.0, 1.2, 1.5, 2.0] {
             let start = rate(factor * capacity as f64 / 1e3);
             let mut tried = Vec::new();
-            while let Try::Load(load) = Bracket::new(range, tried.clone()).next(start) {
+            while let Try::Load(load) = Bracket::new(range, Vec::new(), tried.clone()).next(start) {
                 let stage = Stage::new(profile.clone());
                 let (trial, _) = rehearse_trial(&contract.slo, &planned(&run, load), Part::Search, stage).unwrap();
                 tried.push((load, trial.held.unwrap()));
             }
-            let bracket = Bracket::new(range, tried.clone());
+            let bracket = Bracket::new(range, Vec::new(), tried.clone());
             assert_eq!(bracket.next(start), Try::Bracketed, "{tried:?}");
             assert!(tried.len() <= 12, "{tried:?}");
             let (holds, breaks) = (bracket.holds_at().unwrap().milli(), bracket.breaks_at().unwrap().milli());
