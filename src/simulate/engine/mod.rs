@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// From now on a batch tells only the first and the last token of each request, which is all that a record needs and takes
-    /// a tenth of the time. Nothing else changes. Servers that are independent go on telling every token.
+    /// far less time. Nothing else changes. Servers that are independent go on telling every token.
     pub fn tell_ends_only(&mut self) {
         if let Service::Batch(batch) = &mut self.service {
             batch.tell_ends_only();
