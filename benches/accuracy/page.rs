@@ -165,7 +165,14 @@ to {STATED_MOST:.0} % on the queues that the method was tried on; elsewhere less
         }
     }
     let told = if beyond.is_empty() { "no setting".to_owned() } else { beyond.join(", ") };
-    let _ = writeln!(page, "\nBeyond what is stated: {told}.");
+    let _ = writeln!(
+        page,
+        "
+Beyond what is stated: {told}.
+
+Refusals by a full queue come together, while the rule for failures counts them as if each came alone, over all trials: q-20 shows what that
+costs on its limit."
+    );
 }
 
 fn search_table(page: &mut String, measured: &Measured, searches: u64) {
