@@ -6,7 +6,6 @@ mod exit;
 mod gate;
 mod interrupt;
 mod judge;
-mod measured;
 mod prepare;
 mod progress;
 mod run;

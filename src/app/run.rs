@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::exit::Failure;
 use super::interrupt::Interrupt;
-use super::measured::Measured;
 use super::prepare::{Source, build_workload, choose_port};
 use super::progress::Teller;
 use super::usage::{Payloads, Plain, leave_out};
@@ -27,7 +26,7 @@ use crate::record::{
 };
 use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
-use crate::search::{Campaign, Next, Part};
+use crate::search::{Campaign, Measured, Next, Part};
 use crate::units::{Digest, Load};
 
 /// How long a probe may still take behind the load once the run was interrupted.

@@ -258,13 +258,7 @@ async fn open_loop(
     tracker.close();
     tracker.wait().await;
     ender.abort();
-    Span { planned_ns: window_span(&schedule), actual_ns: first.zip(last).map(|(first, last)| last - first) }
-}
-
-fn window_span(schedule: &Schedule) -> Option<u64> {
-    let mut window = schedule.arrivals().iter().filter(|a| a.segment == Segment::Window).map(|a| a.offset_ns);
-    let first = window.next()?;
-    Some(window.next_back().unwrap_or(first) - first)
+    Span { planned_ns: schedule.window_span_ns(), actual_ns: first.zip(last).map(|(first, last)| last - first) }
 }
 
 /// The drain's arrivals keep the load on until every request of the window is decided; no longer than that. A trial that is

@@ -1,8 +1,11 @@
 //! Whether a load holds: what the trials of one step decide together (method, sections 6 to 8).
 
 use crate::contract::Objective;
-use crate::record::TrialRecord;
-use crate::stats::{Counts, Decision, HeadroomLook, TrialHeadroom, fails, look_at_headroom, passes};
+use crate::record::{ObjectiveEvidence, TrialRecord};
+use crate::stats::{
+    Counts, Decision, HEADROOM_LIMIT, HeadroomLook, TrialHeadroom, fails, look_alpha, look_at_headroom, mean_interval,
+    passes,
+};
 
 /// The level of a decision from counts, shared among its looks.
 const ALPHA: f64 = 0.05;
@@ -62,16 +65,41 @@ pub struct Pooled {
 }
 
 /// Failures are rare and mostly independent of the queue: the requests of all trials are counted together (method, section
-/// 6). `None` before the first look. `objective` is its place in the contract.
+/// 6); to FAIL, a typical trial must break the budget besides. `None` before the first look. `objective` is its place in the contract.
 pub fn pooled(objective: usize, of: &Objective, trials: &[&TrialRecord], looks: &[u32]) -> Option<Pooled> {
     at_looks(trials, looks, of, |seen, alpha| {
         let found = || seen.iter().filter_map(|trial| trial.objectives.get(objective));
         let (n, violations) = (found().map(|e| e.n).sum(), found().map(|e| e.violations).sum());
         let effective = Counts::exact(n, violations);
-        let decision =
-            if of.budget().ppm() > 0 { decide(effective, of, alpha, alpha) } else { none_tolerated(n, violations) };
+        let decision = if of.budget().ppm() == 0 {
+            none_tolerated(n, violations)
+        } else {
+            match decide(effective, of, alpha, alpha) {
+                Decision::Fail if !breaks_typically(found(), of, looks, seen.len()) => Decision::Undecided,
+                decision => decision,
+            }
+        };
         Pooled { trials: seen.len() as u32, n, violations, effective, alpha, decision }
     })
+}
+
+/// Whether the trials one by one show that a typical run breaks the budget. Failures of a full queue come together: one trial may
+/// have so many that all trials together break it, while a typical run does not.
+fn breaks_typically<'a>(
+    found: impl Iterator<Item = &'a ObjectiveEvidence>,
+    of: &Objective,
+    looks: &[u32],
+    trials: usize,
+) -> bool {
+    let Some(index) = looks.iter().position(|look| *look as usize == trials) else { return false };
+    let budget = of.budget().fraction();
+    let headroom = |e: &ObjectiveEvidence| match e.violations {
+        0 => HEADROOM_LIMIT,
+        violations => (budget * e.n as f64 / violations as f64).ln().clamp(-HEADROOM_LIMIT, HEADROOM_LIMIT),
+    };
+    let headrooms: Vec<f64> = found.map(headroom).collect();
+    // One trial is all that a look at one can ask.
+    headrooms.len() < 2 || mean_interval(&headrooms, look_alpha(looks, index)).is_some_and(|found| found.upper < 0.0)
 }
 
 /// Without a budget one violation decides, and none of all that were seen.
@@ -100,7 +128,7 @@ pub fn long_run(
     at_looks(trials, looks, of, |seen, alpha| {
         let found = || seen.iter().filter_map(|trial| trial.objectives.get(objective));
         let (n, violations): (u64, u64) = (found().map(|e| e.n).sum(), found().map(|e| e.violations).sum());
-        let part = |count: fn(&crate::record::ObjectiveEvidence) -> u64| {
+        let part = |count: fn(&ObjectiveEvidence) -> u64| {
             found().map(|e| count(e) as f64 / e.inflation.unwrap_or(f64::INFINITY).max(1.0)).sum()
         };
         let effective = Counts { n: part(|e| e.n), x: part(|e| e.violations), counted: violations };

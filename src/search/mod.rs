@@ -7,6 +7,7 @@ mod bracket;
 mod campaign;
 mod history;
 mod hold;
+mod measured;
 #[cfg(test)]
 mod tests;
 
@@ -14,3 +15,4 @@ pub use bracket::{Bracket, Try};
 pub use campaign::{Campaign, Next};
 pub use history::{Part, SeedSearch, Tried, history, seed_searches};
 pub use hold::{Pooled, counted, long_run, look_at, look_together, pooled};
+pub use measured::Measured;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::history::{Part, Tried};
 use crate::record::{SearchEnd, SearchRecord, StepRecord, TrialAccumulator, TrialRecord, summarise_step};
-use crate::search::{Part, Tried};
 use crate::units::Load;
 
 /// A trial with its requests in compact form.
@@ -11,7 +11,7 @@ type Trial = (TrialRecord, TrialAccumulator);
 
 /// Everything measured so far.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
+pub struct Measured {
     /// In the order in which they were made.
     made: Vec<(Part, Load, TrialRecord)>,
     steps: BTreeMap<Load, Vec<Trial>>,
@@ -22,12 +22,12 @@ pub(super) struct Measured {
 
 impl Measured {
     /// The trials, for the plan.
-    pub(super) fn tried(&self) -> Vec<Tried<'_>> {
+    pub fn tried(&self) -> Vec<Tried<'_>> {
         self.made.iter().map(|(part, load, record)| Tried { part: *part, load: *load, record }).collect()
     }
 
     /// Takes in one trial.
-    pub(super) fn add(&mut self, part: Part, load: Load, record: TrialRecord, requests: TrialAccumulator) {
+    pub fn add(&mut self, part: Part, load: Load, record: TrialRecord, requests: TrialAccumulator) {
         self.made.push((part, load, record.clone()));
         match part {
             Part::Step => self.steps.entry(load).or_default().push((record, requests)),
@@ -56,13 +56,13 @@ impl Measured {
     }
 
     /// One step for each load, measured or not.
-    pub(super) fn steps(&mut self, loads: &[Load]) -> Vec<StepRecord> {
+    pub fn steps(&mut self, loads: &[Load]) -> Vec<StepRecord> {
         let step = |load: &Load| summarise_step(*load, &self.steps.remove(load).unwrap_or_default(), None);
         loads.iter().map(step).collect()
     }
 
     /// The searches that were begun.
-    pub(super) fn searches(&mut self) -> Vec<SearchRecord> {
+    pub fn searches(&mut self) -> Vec<SearchRecord> {
         std::mem::take(&mut self.searches)
     }
 }
