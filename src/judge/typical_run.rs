@@ -39,8 +39,10 @@ pub(super) fn check(
     let evidence = || scene.trials.iter().filter_map(|trial| trial.objectives.get(index));
     let check = Check { status: finding.status, reason: finding.reason, note: finding.note, ..blank };
     let Some(look) = own else {
-        let observed = trial.objectives.get(index).and_then(|found| observed_text(objective, trial, found));
-        return Check { observed, samples: Some(evidence().map(|e| e.n).sum()), trials: count(scene), ..check };
+        // Too few for a look: what is shown is what the last trial says.
+        let last = trial.objectives.get(index);
+        let observed = last.and_then(|found| observed_text(objective, trial, found));
+        return Check { observed, samples: last.map(|found| found.n), trials: Some(1), ..check };
     };
     let seen: Vec<&ObjectiveEvidence> = evidence().take(look.trials as usize).collect();
     let (observed, interval) = shown(scene, objective, &look, &seen);

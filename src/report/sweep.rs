@@ -147,7 +147,9 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
         }
     }
     remarks.extend(step.reasoning_share.and_then(reasoning));
-    remarks.extend(warm_up_too_short(step).map(|(warm_up, needed)| {
+    // Where requests pile up no warm-up is long enough, and that is told below.
+    let is_steady = !told.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
+    remarks.extend(warm_up_too_short(step).filter(|_| is_steady).map(|(warm_up, needed)| {
         let (warm_up, needed) = (format_nanos(warm_up), format_nanos(needed));
         format!("the warm-up of {warm_up} is shorter than three median E2E ({needed}): the window may begin too fast")
     }));

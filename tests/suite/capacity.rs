@@ -87,14 +87,20 @@ slo:
         let (least, most) = (self.over_long_run.0 * long_run, self.over_long_run.1 * long_run);
         assert!(holds <= most * TOLERANCE && breaks >= least / TOLERANCE, "{holds} to {breaks}, not {least} to {most}");
         assert!(breaks / holds < 2.0, "{holds} to {breaks} says little");
-        assert_eq!((&capacity["seeds"], &capacity["confidence"]), (&5.into(), &937_500.into()), "{capacity}");
         assert_eq!(capacity["requests_per_trial"], REQUESTS);
         let check = |id: &str| {
             let checks = result["verdict"]["checks"].as_array().unwrap();
             checks.iter().find(|check| check["id"] == id).map(|check| check["status"].clone())
         };
-        assert_eq!(check("capacity"), Some("PASS".into()), "{}", result["verdict"]);
-        // A machine that is too busy to keep the schedule at `at_load` says so, and nothing fails for it.
+        // A machine that is too busy to keep a schedule, twice, says so: then that schedule has no end, and nothing fails for it.
+        match capacity["seeds"].as_u64() {
+            Some(5) => {
+                assert_eq!(capacity["confidence"], 937_500, "{capacity}");
+                assert_eq!(check("capacity"), Some("PASS".into()), "{}", result["verdict"]);
+            }
+            Some(3 | 4) => assert_ne!(check("completeness"), Some("PASS".into()), "{}", result["verdict"]),
+            _ => panic!("too few schedules: {capacity}"),
+        }
         assert_ne!(result["verdict"]["overall"], "FAIL", "{}", result["verdict"]);
     }
 }
