@@ -9,6 +9,27 @@ const STATED: f64 = 3.75;
 /// The most that the method has seen on its queues, in percent.
 const STATED_MOST: f64 = 7.0;
 
+/// How to read the page, and what the scenarios are.
+const GUIDE: &str = "
+Read it so: the nearer a load is to the limit, the more often the answer is UNKNOWN, and exactly on the limit about nine in ten are. Wrong answers stay
+rare on both sides of it. The naive rule always answers, and on the limit every second of its answers is wrong. Longer trials and quieter machines
+turn UNKNOWN into PASS or FAIL; queues whose waits have long tails (q-01, q-12, q-15) need the longest.
+
+| scenario | queue | what must hold |
+|---|---|---|
+| q-01, q-03 | one server, exponential service | P99 of the whole, of the wait |
+| q-04 | one server, constant service | P99 of the wait |
+| q-05 | eight servers, constant service | P99 of the wait |
+| q-07 | sixteen servers, exponential service | P95 of the wait |
+| q-08 | eight servers, exponential service | P99 of the wait and P95 of the whole |
+| q-09, q-10 | continuous batching, exponential lengths of replies | P99 of the wait; q-10 also P95 of the whole |
+| q-12 | bursty arrivals (coefficient of variation 2), one server | P99 of the wait |
+| q-14 | constant arrivals, one server | P99 of the wait |
+| q-15 | one server, one request in ten is eleven times as long | P99 of the wait |
+| q-20 | one server that refuses when 20 are in the system | success rate of 99.9 % |
+| q-22 | one server, 0.4 % of the requests fail | P99 of the whole |
+";
+
 /// The whole page, as Markdown.
 pub(crate) fn page(measured: &Measured, effort: Effort) -> String {
     let mut page = String::new();
@@ -28,6 +49,7 @@ A percentage over {gates} gates has a standard error of up to {:.1} points; near
         error(50.0, gates),
         error(5.0, gates),
     );
+    page.push_str(GUIDE);
     by_load(&mut page, measured);
     by_scenario(&mut page, measured, gates);
     search_table(&mut page, measured, searches);

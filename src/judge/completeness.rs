@@ -17,9 +17,9 @@ pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
         cells.push(Cell { name: load.to_string(), missing: step_missing(step, needed, result) });
     }
     if let Some(search) = contract.evidence.search.filter(|_| campaign.searches()) {
-        cells.extend((0..search.seeds as usize).map(|index| Cell {
+        cells.extend((0..search.seeds).map(|index| Cell {
             name: format!("search {} of {}", index + 1, search.seeds),
-            missing: search_missing(result, index),
+            missing: search_missing(result, contract.workload.seed.wrapping_add(u64::from(index))),
         }));
     }
     for row in &contract.stability {
@@ -68,8 +68,8 @@ fn step_missing(step: Option<&StepRecord>, needed: u32, result: &RunResult) -> O
     Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
 }
 
-fn search_missing(result: &RunResult, index: usize) -> Option<Reason> {
-    let search = result.searches.get(index);
+fn search_missing(result: &RunResult, seed: u64) -> Option<Reason> {
+    let search = result.searches.iter().find(|search| search.seed == seed);
     if search.is_some_and(|search| search.end != SearchEnd::Unfinished) {
         return None;
     }

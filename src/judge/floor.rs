@@ -1,12 +1,13 @@
 //! The row about the least capacity that the contract asks for.
 
+use super::absence::absence;
 use super::capacity::{Stand, stand_at_load};
 use super::objective::out_of_time;
 use super::{Check, Reason, Status, plain_check};
-use crate::contract::Contract;
+use crate::contract::{Contract, Plan};
 use crate::judge::Claim;
 use crate::record::{CapacityRecord, RunResult};
-use crate::units::{Load, Share};
+use crate::units::{Load, Rate, Share};
 
 /// The confidence that an end of the capacity's interval must have to decide.
 const CONFIDENCE_PPM: u32 = 950_000;
@@ -14,7 +15,7 @@ const CONFIDENCE_PPM: u32 = 950_000;
 /// Present where the contract sets a floor. It holds when the load that must hold is not below it and holds, or when the lower
 /// end of the capacity's interval is not; it is broken when either lies on the other side.
 pub(super) fn check(contract: &Contract, result: &RunResult, infeasible: bool) -> Option<Check> {
-    let floor = contract.slo.capacity?;
+    let floor = contract.slo.capacity.filter(|floor| is_asked(contract, result.plan, *floor))?;
     let blank = plain_check("capacity", Status::Unknown, Reason::NotMeasured);
     let capacity = result.capacity.as_ref();
     let blank = Check {
@@ -52,6 +53,13 @@ pub(super) fn check(contract: &Contract, result: &RunResult, infeasible: bool) -
     Some(Check { status, reason, note, ..blank })
 }
 
+/// Whether a plan asks about the floor at all: one for a pull request makes no search, and tells of it only where the load that
+/// must hold is not below it.
+pub fn is_asked(contract: &Contract, plan: Plan, floor: Rate) -> bool {
+    let decides_at_load = contract.evidence.claim == Claim::TypicalRun;
+    plan != Plan::Check || (decides_at_load && contract.slo.at.rate().is_some_and(|at| at >= floor))
+}
+
 /// Whether each end alone is sure enough: one of a search by its confidence, one of listed loads by its claim.
 fn is_sure(capacity: &CapacityRecord) -> bool {
     match capacity.confidence_of_end {
@@ -66,6 +74,9 @@ fn undecided(
     capacity: Option<&CapacityRecord>,
 ) -> (Status, Reason, Option<String>) {
     let unknown = |reason, note: String| (Status::Unknown, reason, Some(note));
+    if let Some(absent) = absence(result) {
+        return unknown(absent.reason, absent.note);
+    }
     if result.budget.exhausted {
         return unknown(Reason::BudgetExhausted, out_of_time(result));
     }
@@ -77,8 +88,8 @@ fn undecided(
         Some(capacity) if is_sure(capacity) => {
             unknown(Reason::IntervalStraddlesLimit, "the floor lies inside the interval".to_owned())
         }
-        _ if contract.evidence.search.is_some() => {
-            unknown(Reason::NotMeasured, format!("the plan {} does not search for it", result.plan.name()))
+        _ if contract.evidence.search.is_some() && result.plan != Plan::Check => {
+            unknown(Reason::NotMeasured, "no search came to an end".to_owned())
         }
         _ => unknown(Reason::NotMeasured, "`traffic.search` and `--plan release` would search for it".to_owned()),
     }

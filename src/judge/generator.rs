@@ -30,26 +30,16 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     Some(Check {
         limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("lag p99 ≤ {}", format_nanos(limit))),
         observed: Some(observed(step, &trial.health)),
-        samples: Some(judged_trials(step).iter().map(|trial| trial.health.due).sum()),
+        samples: Some(step.generated().iter().map(|trial| trial.health.due).sum()),
         trials: u32::try_from(step.trials.len()).ok(),
         note,
         ..plain_check("load_generator", status, reason)
     })
 }
 
-/// The trials that speak for a step, and every void one whose schedule no other makes up for.
-fn judged_trials(step: &StepRecord) -> Vec<&TrialRecord> {
-    let mut trials = step.told();
-    let made_up = |seed| step.trials.iter().any(|trial| trial.seed == seed && !trial.is_void());
-    if trials.iter().all(|trial| !trial.is_void()) {
-        trials.extend(step.trials.iter().filter(|trial| trial.is_void() && !made_up(trial.seed)));
-    }
-    trials
-}
-
 /// The trial in which the generator did worst: a void one before all, then the one with the largest lag.
 fn worst(step: &StepRecord) -> Option<&TrialRecord> {
-    judged_trials(step).into_iter().max_by_key(|trial| (trial.is_void(), lag(&trial.health)))
+    step.generated().into_iter().max_by_key(|trial| (trial.is_void(), lag(&trial.health)))
 }
 
 /// Why an audit does not vouch for a load; `None` where it does, and for a number of clients, to which no schedule is kept.
@@ -81,7 +71,7 @@ fn lag(health: &HealthRecord) -> Option<u64> {
 }
 
 fn observed(step: &StepRecord, worst: &HealthRecord) -> String {
-    let trials = judged_trials(step);
+    let trials = step.generated();
     let sum = |count: fn(&HealthRecord) -> u64| trials.iter().map(|trial| count(&trial.health)).sum::<u64>();
     let sent = format!("{} of {} sent", sum(|health| health.sent), sum(|health| health.due));
     match lag(worst) {

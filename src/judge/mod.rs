@@ -22,12 +22,13 @@ mod verdict;
 
 pub use capacity::capacity;
 pub use completeness::completeness;
+pub use floor::is_asked as floor_is_asked;
 pub use generator::ttft_error;
 pub use long_run::warm_up_too_short;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
 use crate::contract::{Contract, Plan, UnknownPolicy};
-use crate::record::{BudgetRecord, RunResult, StepRecord, TrialRecord};
+use crate::record::{BudgetRecord, RunResult, SearchEnd, SearchRecord, StepRecord, TrialRecord};
 use crate::search::{Campaign, Next, history, seed_searches};
 use infeasible::is_infeasible;
 
@@ -54,9 +55,20 @@ fn budget(contract: &Contract, result: &RunResult) -> BudgetRecord {
     }
 }
 
-/// Says of each search how it ended and between which loads.
+/// Says of each search how it ended and between which loads. One that trials at listed loads have answered has none of its own.
 fn end_searches(contract: &Contract, result: &mut RunResult) {
+    if !Campaign::new(contract, result.plan).searches() {
+        return;
+    }
     let ends = seed_searches(contract, &history(result));
+    for found in ends.iter().filter(|found| found.end != SearchEnd::Unfinished) {
+        if result.searches.iter().all(|record| record.seed != found.seed) {
+            let record =
+                SearchRecord { seed: found.seed, end: found.end, holds_at: None, breaks_at: None, steps: Vec::new() };
+            result.searches.push(record);
+        }
+    }
+    result.searches.sort_by_key(|record| ends.iter().position(|found| found.seed == record.seed));
     for record in &mut result.searches {
         if let Some(found) = ends.iter().find(|search| search.seed == record.seed) {
             record.end = found.end;

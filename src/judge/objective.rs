@@ -130,9 +130,7 @@ impl<'a> Scene<'a> {
 
     /// A schedule whose trial was void and is not made up for.
     pub(super) fn spoilt(&self) -> Option<Finding> {
-        let trials = self.step.map(|step| step.trials.as_slice()).unwrap_or_default();
-        let kept = |seed| trials.iter().any(|trial| trial.seed == seed && !trial.is_void());
-        let spoilt = trials.iter().rfind(|trial| trial.is_void() && !kept(trial.seed))?;
+        let spoilt = self.step?.spoilt().pop()?;
         Some(Finding::unknown(Reason::GeneratorSaturated, spoilt.health.faults.join("; ")))
     }
 

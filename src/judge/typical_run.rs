@@ -17,6 +17,9 @@ pub(super) const TOGETHER: &str = "all_limits";
 /// How rows on headroom are decided.
 const METHOD: &str = "t interval on log headroom";
 
+/// More trials are no advice that anybody can follow.
+const MOST_ADVISED: u64 = 40;
+
 /// The row of one objective. `trial` is the one that speaks where there are too few for a look.
 pub(super) fn check(
     scene: &Scene<'_>,
@@ -163,8 +166,8 @@ fn undecided(scene: &Scene<'_>, look: &HeadroomLook) -> Finding {
     if let Some(spoilt) = scene.spoilt() {
         return spoilt;
     }
-    let more = trials_to_decide(look).map_or_else(
-        || "the typical run lies on the limit".to_owned(),
+    let more = trials_to_decide(look).filter(|trials| *trials <= MOST_ADVISED).map_or_else(
+        || "too close to the limit to be decided; change the limit or the load".to_owned(),
         |trials| format!("about {trials} trials would decide it"),
     );
     let note = format!("trials differ by {:.1}% (standard deviation); {more}", look.deviation * 100.0);

@@ -14,6 +14,20 @@ impl StepRecord {
     pub fn told(&self) -> Vec<&TrialRecord> {
         told(&self.trials, |trial| trial)
     }
+
+    /// The void trials whose schedule no other trial made up for.
+    pub fn spoilt(&self) -> Vec<&TrialRecord> {
+        let made_up = |seed| self.trials.iter().any(|trial| trial.seed == seed && !trial.is_void());
+        self.trials.iter().filter(|trial| trial.is_void() && !made_up(trial.seed)).collect()
+    }
+
+    /// The trials by which the load generator is judged: those that speak for the step, and those that it spoilt.
+    pub fn generated(&self) -> Vec<&TrialRecord> {
+        let mut trials = self.told();
+        trials.retain(|trial| !trial.is_void());
+        trials.extend(self.spoilt());
+        trials
+    }
 }
 
 /// Of a step's trials all that are evidence and whole, else the last that is evidence, else the last. A void trial is

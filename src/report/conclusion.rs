@@ -1,6 +1,7 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
 use super::figures::{self, check_name, grouped, per_second};
+use crate::contract::Plan;
 use crate::judge::{Check, Claim, Reason, Status, ttft_error};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
 use crate::units::{Load, format_nanos};
@@ -89,21 +90,24 @@ fn searched(result: &RunResult) -> Option<String> {
         return Some("The search for the capacity came to no end.".to_owned());
     };
     let requests = capacity.requests_per_trial.map_or_else(String::new, |n| format!(" of {} requests", grouped(n)));
-    let sure = capacity.confidence.map_or_else(String::new, |confidence| format!(", {confidence}"));
+    let sure = capacity.confidence.map_or_else(String::new, |confidence| format!("{confidence} confidence, "));
     let schedules = if capacity.seeds == 1 { "schedule" } else { "schedules" };
-    let basis = format!("({} {schedules}{requests}{sure})", capacity.seeds);
+    let basis = format!("({sure}{} {schedules}{requests})", capacity.seeds);
     let there = goodput_there(capacity);
     let mut text = match (capacity.holds_at, capacity.breaks_at) {
         (Some(holds), Some(breaks)) => {
-            format!("Holds up to {holds}{there} and breaks by {breaks} {basis}; {}", breaking(result, capacity, breaks))
+            format!(
+                "The capacity lies between {holds}{there} and {breaks} {basis}; {}",
+                breaking_at(result, capacity, breaks)
+            )
         }
         (Some(holds), None) => {
-            format!("Holds up to {holds}{there} {basis}; at the highest load that was tried it still held")
+            format!("The capacity is at least {holds}{there} {basis}: no schedule showed where it ends")
         }
         (None, Some(breaks)) => {
             format!(
-                "Breaks by {breaks} {basis}: the lowest load that was tried did not hold; {}",
-                breaking(result, capacity, breaks)
+                "The capacity is below {breaks} {basis}: none of the loads that were tried holds on every schedule; {}",
+                breaking_at(result, capacity, breaks)
             )
         }
         (None, None) => format!("Where the capacity lies was not found {basis}"),
@@ -111,6 +115,15 @@ fn searched(result: &RunResult) -> Option<String> {
     text.push('.');
     text.push_str(doubts(capacity));
     Some(text)
+}
+
+/// What breaks, with the load at which that was seen where it is not `load`.
+fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
+    let what = breaking(result, capacity, load);
+    match capacity.binding.as_ref().filter(|binding| binding.broke && binding.load != load) {
+        Some(binding) => format!("{what}, seen at {}", binding.load),
+        None => what,
+    }
 }
 
 /// What speaks against believing the figures.
@@ -222,6 +235,7 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         format!("measured {} of {} cells{}", grouped(cells.measured), grouped(cells.planned), spent(result)),
         load_generator(result),
     ];
+    lines.extend(floor_left_out(result));
     lines.extend(audited(result));
     let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
@@ -230,6 +244,15 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// A floor of the capacity that the plan did not ask about must not be taken for one that holds.
+fn floor_left_out(result: &RunResult) -> Option<String> {
+    let floor = result.contract.pointer("/slo/capacity/at_least")?.as_str()?;
+    let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
+    let is_row = checks.into_iter().any(|check| check.id == "capacity");
+    (!is_row && result.plan == Plan::Check)
+        .then(|| format!("the least capacity, {floor}, is asked for by the plans baseline and release alone"))
 }
 
 /// The plan and the time that it took of its budget.
@@ -253,14 +276,16 @@ pub(super) fn code_of(value: &impl serde::Serialize) -> String {
 }
 
 fn load_generator(result: &RunResult) -> String {
-    let told = || result.steps.iter().flat_map(|step| step.told().into_iter().map(|trial| (step.load, trial)));
+    let made = || result.steps.iter().flat_map(|step| step.generated().into_iter().map(|trial| (step.load, trial)));
     let worst =
-        told().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
+        made().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
     let lag = worst.map_or_else(
         || "send lag not measured".to_owned(),
         |(lag, load)| format!("send lag p99 {} at worst, at {load}", format_nanos(lag)),
     );
-    let faulty: Vec<String> = told().filter(|(_, trial)| trial.is_void()).map(|(load, _)| load.to_string()).collect();
+    let mut faulty: Vec<String> =
+        made().filter(|(_, trial)| trial.is_void()).map(|(load, _)| load.to_string()).collect();
+    faulty.dedup();
     match (figures::trials(result).next(), faulty.is_empty()) {
         (None, _) => "load generator: nothing was sent".to_owned(),
         (_, true) => format!("load generator kept its plan: {lag}"),
@@ -289,7 +314,8 @@ fn audited(result: &RunResult) -> Option<String> {
 
 /// What a reader needs to repeat the run.
 pub(super) fn identity(result: &RunResult) -> String {
-    let seeds: Vec<u64> = figures::trials(result).map(|(_, trial)| trial.seed).collect();
+    let of_steps = figures::trials(result).map(|(_, trial)| trial.seed);
+    let seeds: Vec<u64> = of_steps.chain(result.searches.iter().map(|search| search.seed)).collect();
     let seeds = match (seeds.iter().min(), seeds.iter().max()) {
         (Some(low), Some(high)) if low == high => format!("seed {low}, "),
         (Some(low), Some(high)) => format!("seeds {low} to {high}, "),

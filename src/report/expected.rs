@@ -257,9 +257,9 @@ success rate  ≥ 99.9%     1,920   4,093         —  no
   without violation can PASS it; write `requests: 512` (or `window: 128s`) and
   `budget: { check: 33m }`, or `repeats: [3, 5, 18]` and `budget: { check: 42m
   }`
-capacity      ≥ 5/s           —       —         —  no
-  the plan `check` decides at no load that reaches it; write `at_load: 5/s`, or
-  use `--plan baseline`, which searches
+capacity      ≥ 5/s           —       —         —  —
+  not a row of the plan `check`; write `at_load: 5/s`, or use `--plan baseline`,
+  which searches
 requests are those of one trial; a success rate counts those of all trials
 together
 

@@ -160,10 +160,12 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
             .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
     );
     remarks.extend(told.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")));
-    let repeated = step.trials.iter().filter(|trial| trial.is_void() && !told.contains(trial));
-    remarks.extend(
-        repeated.map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
-    );
+    let spoilt = step.spoilt();
+    let others = step.trials.iter().filter(|trial| trial.is_void() && !told.contains(trial));
+    remarks.extend(others.map(|trial| {
+        let what = if spoilt.contains(&trial) { "a trial was void" } else { "a trial was void and was repeated" };
+        format!("{what}: {}", trial.health.faults.join("; "))
+    }));
     remarks
 }
 

@@ -172,7 +172,14 @@ pub(super) fn audit_for_gate(named: Option<&Path>) -> Result<Option<AuditRecord>
     }
     let why_not = match read_audit(path) {
         Ok(audit) => match audit.foreign_to(&machine(), VERSION) {
-            None => return Ok(Some(audit)),
+            None => {
+                let reach = audit.trusted_rate.map_or_else(
+                    || "trusts the load generator at no rate; run it again on an idle machine".to_owned(),
+                    |rate| format!("trusts the load generator up to {rate}"),
+                );
+                Teller::new().say(&format!("goodput: {}: the audit of {} {reach}", path.display(), audit.audited_at));
+                return Ok(Some(audit));
+            }
             Some(difference) => format!("{}: {difference}", path.display()),
         },
         Err(error) if named.is_some() => {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Fit, ObjectiveForecast, budget, cost};
 use crate::contract::{Contract, Plan};
-use crate::judge::Claim;
+use crate::judge::{Claim, floor_is_asked};
 use crate::search::Campaign;
 use crate::units::Rate;
 
@@ -25,6 +25,10 @@ pub struct FloorForecast {
 /// `None` where no floor is asked for. `objectives` are the plan's own forecasts.
 pub(super) fn forecast(contract: &Contract, plan: Plan, objectives: &[ObjectiveForecast]) -> Option<FloorForecast> {
     let at_least = contract.slo.capacity?;
+    if !floor_is_asked(contract, plan, at_least) {
+        let note = format!("not a row of the plan `{}`; {}", plan.name(), instead(contract, plan, at_least));
+        return Some(FloorForecast { at_least, can_pass: None, note });
+    }
     let (can_pass, note) = outlook(contract, plan, at_least, objectives);
     Some(FloorForecast { at_least, can_pass, note })
 }

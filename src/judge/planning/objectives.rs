@@ -308,7 +308,7 @@ impl Question<'_> {
         (window < needed).then(|| {
             let needed = format_duration(Duration::from_secs(needed.ceil() as u64));
             let overload = (precision * 1e6).round() / 1e4;
-            format!("the window of {window:.0} s is too short for a {overload}% overload to reach the limit ({needed}); only drift shows it")
+            format!("a window of {window:.0} s may not notice {overload}% too much load; one of {needed} would")
         })
     }
 }

@@ -63,7 +63,7 @@ fn a_typical_run_is_decided_by_the_looks() {
         (
             vec![2_900, 3_300, 2_200, 3_600, 2_700, 3_100, 2_500, 3_400],
             "UNKNOWN interval_straddles_limit | 2.93 s | 2.52 s … 3.40 s | 8000 of 8 | \
-             trials differ by 16.7% (standard deviation); about 288 trials would decide it",
+             trials differ by 16.7% (standard deviation); too close to the limit to be decided; change the limit or the load",
         ),
         (vec![0, 0, 0], "FAIL broken | ∞ (0 of 1000 failed) | 26.8 s … ∞ | 3000 of 3 | -"),
         (
