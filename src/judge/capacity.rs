@@ -17,7 +17,7 @@ pub fn capacity(contract: &Contract, result: &RunResult) -> Option<CapacityRecor
 
 /// What is known of one listed load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stand {
+enum Stand {
     /// It holds, by the rule for the claim.
     Held,
     /// It does not.
@@ -26,22 +26,14 @@ pub(super) enum Stand {
     NotKnown,
 }
 
-/// Where the load that must hold stands, as far as more than one schedule shows it.
-pub(super) fn stand_at_load(contract: &Contract, result: &RunResult) -> Stand {
-    let step = result.steps.iter().find(|step| step.load == contract.slo.at);
-    match (step, contract.evidence.claim) {
-        (Some(step), Claim::TypicalRun) => stand(contract, &contract.evidence.looks, step),
-        _ => Stand::NotKnown,
-    }
-}
-
 /// The highest load that held below the lowest that did not. Where every load was judged over several schedules it speaks of a
 /// typical run; where a load was tried once, of that schedule.
 fn of_listed(contract: &Contract, result: &RunResult) -> Option<CapacityRecord> {
     let campaign = Campaign::new(contract, result.plan);
     let several =
         result.steps.iter().all(|step| campaign.looks(step.load).len() > 1 || campaign.looks(step.load) != [1]);
-    let claim = if several { contract.evidence.claim } else { Claim::ThisRun };
+    let typical = several && contract.evidence.claim == Claim::TypicalRun;
+    let claim = if typical { Claim::TypicalRun } else { Claim::ThisRun };
     let stands: Vec<(&StepRecord, Stand)> =
         result.steps.iter().map(|step| (step, stand(contract, campaign.looks(step.load), step))).collect();
     let loads_that = |wanted| stands.iter().filter(move |(_, stand)| *stand == wanted).map(|(step, _)| *step);
@@ -87,6 +79,10 @@ fn stand(contract: &Contract, looks: &[u32], step: &StepRecord) -> Stand {
         return one(told.last().and_then(|trial| trial.held));
     }
     let trials = counted(&step.trials);
+    // What tells nothing of a load neither holds nor breaks it.
+    if trials.iter().any(|trial| trial.refused().is_some()) {
+        return Stand::NotKnown;
+    }
     let mut decisions = Vec::new();
     for (index, objective) in contract.slo.objectives.iter().enumerate() {
         if matches!(objective, Objective::SuccessRate { .. }) {

@@ -1,10 +1,11 @@
-//! Whether every cell that the plan declares was measured: one cell per load, one per search, one per stability row.
+//! Whether every cell that the plan declares was measured: one cell per load, one per search and one
+//! for its last trial, one per stability row.
 
 use super::absence::absence;
 use super::{Check, Reason, Status, plain_check};
 use crate::contract::Contract;
 use crate::record::{Cell, Completeness, ProbeRecord, Reading, RunResult, SearchEnd, StepRecord, TrialRecord};
-use crate::search::{Campaign, counted};
+use crate::search::{Campaign, check_again_is_missing, counted, history, seed_searches};
 
 /// Every declared cell, measured or with the reason why not. A step is measured by as many whole trials as the first look at it
 /// needs, a search by its end, a stability row by a reading before and one after.
@@ -21,6 +22,10 @@ pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
             name: format!("search {} of {}", index + 1, search.seeds),
             missing: search_missing(result, contract.workload.seed.wrapping_add(u64::from(index))),
         }));
+    }
+    if contract.evidence.search.is_some_and(|search| campaign.searches() && search.seeds > 1) {
+        let missing = again_missing(contract, result);
+        cells.push(Cell { name: "search again on the first schedule".to_owned(), missing });
     }
     for row in &contract.stability {
         cells.push(Cell { name: row.name.clone(), missing: probe_missing(&result.probes, &row.name) });
@@ -75,6 +80,17 @@ fn search_missing(result: &RunResult, seed: u64) -> Option<Reason> {
     }
     let last = search.and_then(|search| search.steps.last()).and_then(|step| step.trials.last());
     let void = last.is_some_and(TrialRecord::is_void);
+    Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
+}
+
+/// Why it is not known whether the endpoint is still the same after the search.
+fn again_missing(contract: &Contract, result: &RunResult) -> Option<Reason> {
+    let tried = history(result);
+    let ended = seed_searches(contract, &tried).iter().all(|search| search.end != SearchEnd::Unfinished);
+    if ended && !check_again_is_missing(contract, &tried) {
+        return None;
+    }
+    let void = tried.last().is_some_and(|last| last.record.is_void());
     Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
 }
 

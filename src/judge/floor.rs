@@ -1,7 +1,7 @@
 //! The row about the least capacity that the contract asks for.
 
 use super::absence::absence;
-use super::capacity::{Stand, stand_at_load};
+use super::infeasible::is_infeasible;
 use super::objective::out_of_time;
 use super::{Check, Reason, Status, plain_check};
 use crate::contract::{Contract, Plan};
@@ -14,8 +14,13 @@ const CONFIDENCE_PPM: u32 = 950_000;
 
 /// Present where the contract sets a floor. It holds when the load that must hold is not below it and holds, or when the lower
 /// end of the capacity's interval is not; it is broken when either lies on the other side.
-pub(super) fn check(contract: &Contract, result: &RunResult, infeasible: bool) -> Option<Check> {
-    let floor = contract.slo.capacity.filter(|floor| is_asked(contract, result.plan, *floor))?;
+///
+/// `rows` are those of the objectives, so that nothing is claimed here that they do not. Without a floor there is a row only where
+/// the endpoint changed while it was searched.
+pub(super) fn check(contract: &Contract, result: &RunResult, rows: &[Check]) -> Option<Check> {
+    let Some(floor) = contract.slo.capacity.filter(|floor| is_asked(contract, result.plan, *floor)) else {
+        return changed(result).map(|note| Check { note: Some(note), ..unstable() });
+    };
     let blank = plain_check("capacity", Status::Unknown, Reason::NotMeasured);
     let capacity = result.capacity.as_ref();
     let blank = Check {
@@ -30,17 +35,24 @@ pub(super) fn check(contract: &Contract, result: &RunResult, infeasible: bool) -
         ..blank
     };
     let floor = Load::RateMilli(floor);
-    if capacity.is_some_and(|capacity| capacity.changed) {
-        let note = "a schedule that held before no longer held at a lower load: the endpoint changed during the run";
-        return Some(Check { reason: Reason::NotStationary, note: Some(note.to_owned()), ..blank });
+    if let Some(note) = changed(result) {
+        return Some(Check { reason: Reason::NotStationary, note: Some(note), ..blank });
     }
     let at = contract.slo.at;
-    let stand = stand_at_load(contract, result);
+    let typical = contract.evidence.claim == Claim::TypicalRun && !rows.is_empty();
+    let all_pass = typical && rows.iter().all(|row| row.status == Status::Pass);
+    let broken = rows.iter().find(|row| typical && row.status == Status::Fail);
     let trusted = capacity.filter(|capacity| is_sure(capacity));
-    let holds = (at >= floor && stand == Stand::Held)
-        || trusted.and_then(|capacity| capacity.holds_at).is_some_and(|holds| holds >= floor);
-    let breaks = (at <= floor && stand == Stand::Broke)
-        || trusted.and_then(|capacity| capacity.breaks_at).is_some_and(|breaks| breaks <= floor);
+    let (holds_there, breaks_there) = (at >= floor && all_pass, at <= floor && broken.is_some());
+    let holds = holds_there || trusted.and_then(|capacity| capacity.holds_at).is_some_and(|holds| holds >= floor);
+    let breaks = breaks_there || trusted.and_then(|capacity| capacity.breaks_at).is_some_and(|breaks| breaks <= floor);
+    let infeasible =
+        broken.is_some_and(|row| row.reason == Reason::InfeasibleObjective) || infeasible(contract, result);
+    let blank = if (holds_there || breaks_there) && trusted.is_none() {
+        by_the_load_that_must_hold(contract, rows, holds_there, blank)
+    } else {
+        blank
+    };
     let (status, reason, note) = match (holds, breaks) {
         (true, false) => (Status::Pass, Reason::Held, None),
         (false, true) if infeasible => (Status::Fail, Reason::InfeasibleObjective, None),
@@ -51,6 +63,44 @@ pub(super) fn check(contract: &Contract, result: &RunResult, infeasible: bool) -
         (false, false) => undecided(contract, result, capacity),
     };
     Some(Check { status, reason, note, ..blank })
+}
+
+/// That the endpoint changed while it was searched: what held before no longer held at the same load or a lower one.
+fn changed(result: &RunResult) -> Option<String> {
+    result.capacity.as_ref().filter(|capacity| capacity.changed)?;
+    Some(
+        "a schedule that held no longer did, at the same load or a lower one: the endpoint changed during the run"
+            .to_owned(),
+    )
+}
+
+fn unstable() -> Check {
+    plain_check("capacity", Status::Unknown, Reason::NotStationary)
+}
+
+/// Whether even the idle endpoint breaks an objective.
+fn infeasible(contract: &Contract, result: &RunResult) -> bool {
+    (0..contract.slo.objectives.len()).any(|index| is_infeasible(result, &contract.slo, index))
+}
+
+/// The row where only the load that must hold decides it: then its trials are the evidence.
+fn by_the_load_that_must_hold(contract: &Contract, rows: &[Check], holds: bool, blank: Check) -> Check {
+    let at = contract.slo.at;
+    let (observed, interval) = if holds {
+        (format!("≥ {at}"), [at.to_string(), "∞".to_owned()])
+    } else {
+        (format!("< {at}"), ["0".to_owned(), at.to_string()])
+    };
+    Check {
+        observed: Some(observed),
+        interval: Some(interval),
+        claim: Some(contract.evidence.claim),
+        method: Some("by the rows above".to_owned()),
+        confidence: rows.iter().filter_map(|row| row.confidence).min(),
+        trials: rows.iter().filter_map(|row| row.trials).max(),
+        samples: rows.iter().filter_map(|row| row.samples).max(),
+        ..blank
+    }
 }
 
 /// Whether a plan asks about the floor at all: one for a pull request makes no search, and tells of it only where the load that

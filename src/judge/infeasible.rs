@@ -15,7 +15,7 @@ pub(super) fn is_infeasible(result: &RunResult, slo: &Slo, objective: usize) -> 
     };
     let tried = history(result);
     let alone = || {
-        let evidence = tried.iter().filter(|tried| !tried.record.is_void());
+        let evidence = tried.iter().filter(|tried| !tried.record.is_void() && tried.record.refused().is_none());
         evidence.filter_map(|tried| tried.record.objectives.get(objective)).map(|found| found.alone)
     };
     let (n, violations) = (alone().map(|alone| alone.n).sum(), alone().map(|alone| alone.violations).sum());

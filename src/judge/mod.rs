@@ -30,7 +30,6 @@ pub use verdict::{Check, Claim, Reason, Status, Verdict};
 use crate::contract::{Contract, Plan, UnknownPolicy};
 use crate::record::{BudgetRecord, RunResult, SearchEnd, SearchRecord, StepRecord, TrialRecord};
 use crate::search::{Campaign, Next, history, seed_searches};
-use infeasible::is_infeasible;
 
 /// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
 pub fn conclude(contract: &Contract, result: &mut RunResult) {
@@ -85,8 +84,7 @@ fn end_searches(contract: &Contract, result: &mut RunResult) {
 /// `plausibility`, only when the figures cannot be true; `load_generator`, once something was measured; `completeness`.
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
     let mut checks = objective::checks(contract, result);
-    let infeasible = (0..contract.slo.objectives.len()).any(|index| is_infeasible(result, &contract.slo, index));
-    checks.extend(floor::check(contract, result, infeasible));
+    checks.extend(floor::check(contract, result, &checks));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
     checks.extend(plausible::check(contract, result));

@@ -243,20 +243,14 @@ pub(super) fn failure_mix<'a>(trials: impl Iterator<Item = &'a TrialRecord> + Cl
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// That most requests were refused for what they are and not for the load: a wrong key, a wrong model, a wrong path. Such a
-/// window tells nothing of a capacity. `None` where it is otherwise.
+/// That most requests were refused for what they are and not for the load. Such a window tells nothing of a capacity.
 fn refusals(trial: &TrialRecord) -> Option<String> {
-    const BUSY: [u16; 3] = [408, 425, 429];
-    let refused = |status: u16| (400..500).contains(&status) && !BUSY.contains(&status);
-    let (status, most) = trial.window.statuses.iter().filter(|(s, _)| refused(**s)).max_by_key(|(_, count)| **count)?;
-    let all: u64 = trial.window.statuses.iter().filter(|(s, _)| refused(**s)).map(|(_, count)| count).sum();
-    (2 * all > trial.window.scheduled).then(|| {
-        format!(
-            "the endpoint refuses the requests themselves: {most} of {} with HTTP {status}, which says nothing of its capacity; \
-             `goodput smoke` shows its words",
-            trial.window.scheduled
-        )
-    })
+    let (refused, status) = trial.refused()?;
+    Some(format!(
+        "the endpoint refuses the requests themselves: {refused} of {}, most with HTTP {status}, which says nothing of its \
+         capacity; `goodput smoke` shows its words",
+        trial.window.scheduled
+    ))
 }
 
 /// The requests that count as infinite; replies without what a metric waits for are among them.

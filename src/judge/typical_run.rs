@@ -282,7 +282,11 @@ fn success_finding(scene: &Scene<'_>, objective: &Objective, found: &Pooled) -> 
         Decision::Pass => Finding { status: Status::Pass, reason: Reason::Held, note: None },
         Decision::Fail => Finding { status: Status::Fail, reason: Reason::Broken, note: Some(counts()) },
         Decision::Undecided => scene.spoilt().unwrap_or_else(|| {
-            if found.violations <= may {
+            if found.is_uneven {
+                let note =
+                    format!("{}; they fall into some trials, and a typical one is not shown to break it", counts());
+                Finding::unknown(Reason::IntervalStraddlesLimit, note)
+            } else if found.violations <= may {
                 let needed = needed_text(found.violations, budget.fraction(), found.alpha);
                 Finding::unknown(Reason::TooFewSamples, needed)
             } else {

@@ -89,6 +89,9 @@ fn searched(result: &RunResult) -> Option<String> {
     let Some(capacity) = result.capacity.as_ref() else {
         return Some("The search for the capacity came to no end.".to_owned());
     };
+    if capacity.changed {
+        return Some(format!("Where the capacity lies is not known.{}", doubts(capacity)));
+    }
     let requests = capacity.requests_per_trial.map_or_else(String::new, |n| format!(" of {} requests", grouped(n)));
     let sure = capacity.confidence.map_or_else(String::new, |confidence| format!("{confidence} confidence, "));
     let schedules = if capacity.seeds == 1 { "schedule" } else { "schedules" };
@@ -129,7 +132,7 @@ fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> Str
 /// What speaks against believing the figures.
 fn doubts(capacity: &CapacityRecord) -> &'static str {
     match (capacity.changed, capacity.non_monotone) {
-        (true, _) => " The endpoint changed during the run: what held before no longer held at a lower load.",
+        (true, _) => " The endpoint changed during the run: what held no longer did, at the same load or a lower one.",
         (false, true) => " A higher load held again; that is not believed.",
         (false, false) => "",
     }

@@ -50,7 +50,12 @@ pub fn plan(report: &PlanReport, width: usize, color: bool) -> String {
 pub fn cost(forecast: &Forecast) -> String {
     let Forecast { plan, total, budget, .. } = forecast;
     let (trials, time) = (range(total.trials, grouped), range(total.load_time_ns, long_time));
-    format!("plan {}, {trials} trials, {time} under load, of at most {}", plan.name(), long_time(budget.budget_ns))
+    let plural = if total.trials.most == 1 { "" } else { "s" };
+    format!(
+        "plan {}, {trials} trial{plural}, {time} under load, of at most {}",
+        plan.name(),
+        long_time(budget.budget_ns)
+    )
 }
 
 fn summary(report: &PlanReport) -> String {

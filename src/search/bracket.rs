@@ -69,8 +69,8 @@ impl Bracket {
         let Search { from, to, precision, .. } = self.range;
         let (holds, breaks) = (self.holds_at(), self.breaks_at());
         match (holds, breaks) {
-            (Some(holds), None) if holds >= to => return Try::HoldsThroughout,
-            (None, Some(breaks)) if breaks <= from => return Try::BreaksThroughout,
+            (Some(holds), _) if holds >= to => return Try::HoldsThroughout,
+            (_, Some(breaks)) if breaks <= from => return Try::BreaksThroughout,
             (Some(holds), Some(breaks)) if is_narrow(holds, breaks, precision) => return Try::Bracketed,
             _ if self.tried.len() >= MOST_TRIALS => return Try::GivenUp,
             _ => {}
@@ -83,12 +83,14 @@ impl Bracket {
             (_, Some(breaks)) => scaled(breaks, 1.0 / outwards).max(from),
         };
         let is_open = breaks.is_none_or(|breaks| wanted < breaks) && holds.is_none_or(|holds| wanted > holds);
-        Try::Load(match (holds, breaks) {
+        let next = match (holds, breaks) {
             (Some(holds), Some(breaks)) if !is_open || self.has_both_ends() => middle(holds, breaks),
-            (Some(holds), None) if !is_open => scaled(holds, outwards).min(to),
-            (None, Some(breaks)) if !is_open => scaled(breaks, 1.0 / outwards).max(from),
+            (Some(holds), None) if !is_open => scaled(holds, outwards),
+            (None, Some(breaks)) if !is_open => scaled(breaks, 1.0 / outwards),
             _ => wanted,
-        })
+        };
+        // What a listed load outside the range has shown does not lead out of it.
+        Try::Load(next.clamp(from, to))
     }
 
     /// Whether the search's own trials held and broke.

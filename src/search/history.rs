@@ -48,7 +48,7 @@ pub struct SeedSearch {
     pub end: SearchEnd,
     /// The load to try next; `None` once it ended, or when it cannot go on.
     pub next: Option<Rate>,
-    /// A load held before, and a lower one no longer did when it was tried again at the end.
+    /// A load held, and later one that is no higher did not.
     pub changed: bool,
 }
 
@@ -60,8 +60,10 @@ pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch
     for index in 0..range.seeds {
         let seed = contract.workload.seed.wrapping_add(u64::from(index));
         let mut search = seed_search(range, seed, estimate, tried);
-        if index == 0 && range.seeds > 1 {
-            check_again(&mut search, tried);
+        search.changed = has_changed(seed, tried);
+        if index == 0 && search.changed && again_at_last(seed, tried).is_some() {
+            // Whatever bracket the last trial leaves is as narrow as it gets.
+            (search.end, search.next) = (SearchEnd::Bracketed, None);
         }
         estimate = match (search.bracket.holds_at(), search.bracket.breaks_at()) {
             (Some(holds), Some(breaks)) => middle(holds, breaks),
@@ -127,28 +129,47 @@ fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>]) ->
     SeedSearch { seed, bracket, end, next, changed: false }
 }
 
-/// Once all seeds have been searched, the first schedule is tried again a little below where it held. If it no longer holds
-/// there, the endpoint changed while the run lasted.
-fn check_again(first: &mut SeedSearch, tried: &[Tried<'_>]) {
-    let searched: Vec<&Tried<'_>> = tried.iter().filter(|tried| tried.part == Part::Search).collect();
-    let Some(last) = searched.last().filter(|last| last.record.seed == first.seed) else { return };
-    let others = searched.iter().any(|tried| tried.record.seed != first.seed);
-    if others && last.record.held == Some(false) {
-        let before: Vec<&Tried<'_>> =
-            tried.iter().filter(|t| t.record.seed == first.seed && t.record.trial < last.record.trial).collect();
-        first.changed = before.iter().any(|t| t.record.held == Some(true) && t.load >= last.load);
-        // Whatever bracket that leaves is as narrow as it gets.
-        first.end = SearchEnd::Bracketed;
-        first.next = None;
-    }
+/// Whether a load held on a schedule, and a later trial broke on the same schedule at no higher load.
+fn has_changed(seed: u64, tried: &[Tried<'_>]) -> bool {
+    let of_seed: Vec<&Tried<'_>> = tried.iter().filter(|tried| tried.record.seed == seed).collect();
+    let held = |before: &&Tried<'_>, broke: &Tried<'_>| {
+        before.record.held == Some(true) && before.record.trial < broke.record.trial && before.load >= broke.load
+    };
+    let broken = of_seed.iter().filter(|tried| tried.record.held == Some(false));
+    broken.into_iter().any(|broke| of_seed.iter().any(|before| held(before, broke)))
 }
 
-/// The load at which the first schedule is tried again after all others; `None` while that is not due.
+/// The first schedule's trial that comes after all others, a little below where it held. It was made when the last trial of the
+/// search is one of the first schedule again.
+fn again_at_last<'a, 'b>(first: u64, tried: &'b [Tried<'a>]) -> Option<&'b Tried<'a>> {
+    let searched = || tried.iter().filter(|tried| tried.part == Part::Search);
+    let others = searched().any(|tried| tried.record.seed != first);
+    searched().next_back().filter(|last| others && last.record.seed == first)
+}
+
+/// The load at which the first schedule is tried again once all have come to an end: it must still hold there, or else the endpoint
+/// changed. `None` where there is nothing to try again.
+fn load_again(range: Search, searches: &[SeedSearch]) -> Option<Rate> {
+    let first = searches.first().filter(|_| range.seeds > 1)?;
+    let ended = matches!(first.end, SearchEnd::Bracketed | SearchEnd::HoldsThroughout);
+    let holds = first.bracket.holds_at().filter(|holds| ended && *holds >= range.from)?;
+    Some(scaled(holds, 1.0 / 1.1).clamp(range.from, range.to))
+}
+
+/// The load at which the first schedule is to be tried again now.
 pub(super) fn load_to_check_again(range: Search, searches: &[SeedSearch], tried: &[Tried<'_>]) -> Option<Rate> {
-    let first = searches.first().filter(|first| range.seeds > 1 && first.end == SearchEnd::Bracketed)?;
-    let last = tried.iter().rfind(|tried| tried.part == Part::Search)?;
-    if last.record.seed == first.seed || searches.iter().any(|search| search.next.is_some()) {
-        return None;
-    }
-    first.bracket.holds_at().map(|holds| scaled(holds, 1.0 / 1.1).max(range.from))
+    let load = load_again(range, searches)?;
+    let begun = tried.iter().any(|tried| tried.part == Part::Search);
+    let open = searches.iter().any(|search| search.next.is_some());
+    let made = again_at_last(searches.first()?.seed, tried).is_some();
+    (begun && !open && !made).then_some(load)
+}
+
+/// Whether the first schedule was to be tried again at last, and nothing tells how that came out.
+pub fn check_again_is_missing(contract: &Contract, tried: &[Tried<'_>]) -> bool {
+    let searches = seed_searches(contract, tried);
+    let Some((range, first)) = contract.evidence.search.zip(searches.first()) else { return false };
+    let begun = tried.iter().any(|tried| tried.part == Part::Search);
+    let shown = again_at_last(first.seed, tried).is_some_and(|last| last.record.held.is_some());
+    begun && load_again(range, &searches).is_some() && !shown
 }

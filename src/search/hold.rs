@@ -60,6 +60,8 @@ pub struct Pooled {
     pub effective: Counts,
     /// The level of this look.
     pub alpha: f64,
+    /// All trials together break the budget, but no typical trial is shown to.
+    pub is_uneven: bool,
     /// What it decides.
     pub decision: Decision,
 }
@@ -71,15 +73,14 @@ pub fn pooled(objective: usize, of: &Objective, trials: &[&TrialRecord], looks: 
         let found = || seen.iter().filter_map(|trial| trial.objectives.get(objective));
         let (n, violations) = (found().map(|e| e.n).sum(), found().map(|e| e.violations).sum());
         let effective = Counts::exact(n, violations);
-        let decision = if of.budget().ppm() == 0 {
-            none_tolerated(n, violations)
-        } else {
-            match decide(effective, of, alpha, alpha) {
-                Decision::Fail if !breaks_typically(found(), of, looks, seen.len()) => Decision::Undecided,
-                decision => decision,
-            }
+        let together = match of.budget().ppm() {
+            0 => none_tolerated(n, violations),
+            _ => decide(effective, of, alpha, alpha),
         };
-        Pooled { trials: seen.len() as u32, n, violations, effective, alpha, decision }
+        let is_uneven =
+            of.budget().ppm() > 0 && together == Decision::Fail && !breaks_typically(found(), of, looks, seen.len());
+        let decision = if is_uneven { Decision::Undecided } else { together };
+        Pooled { trials: seen.len() as u32, n, violations, effective, alpha, is_uneven, decision }
     })
 }
 
@@ -137,7 +138,7 @@ pub fn long_run(
             0 => none_tolerated(n, violations),
             _ => decide(effective, of, alpha, alpha / objectives.max(1) as f64),
         };
-        Pooled { trials: seen.len() as u32, n, violations, effective, alpha, decision }
+        Pooled { trials: seen.len() as u32, n, violations, effective, alpha, is_uneven: false, decision }
     })
 }
 

@@ -13,6 +13,6 @@ mod tests;
 
 pub use bracket::{Bracket, Try};
 pub use campaign::{Campaign, Next};
-pub use history::{Part, SeedSearch, Tried, history, seed_searches};
+pub use history::{Part, SeedSearch, Tried, check_again_is_missing, history, seed_searches};
 pub use hold::{Pooled, counted, long_run, look_at, look_together, pooled};
 pub use measured::Measured;

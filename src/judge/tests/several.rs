@@ -267,8 +267,15 @@ fn searched(contract: &mut Contract, ends: &[(u64, u64)]) -> RunResult {
         let record = SearchRecord { seed, end: SearchEnd::Unfinished, holds_at: None, breaks_at: None, steps };
         run.searches.push(record);
     }
-    // The listed load speaks of other schedules.
-    run.steps[0].trials.iter_mut().for_each(|trial| trial.seed += 1_000);
+    // At last the first schedule is tried again, a tenth below where it held.
+    if let Some((holds, _)) = ends.first().filter(|(holds, _)| *holds > 0) {
+        let again = Load::RateMilli(Rate::from_milli((*holds as f64 * 1e3 / 1.1).round() as u64).unwrap());
+        let mut step = step(again);
+        step.trials = vec![TrialRecord { seed: 1, ..typical_trial(contract, 400, number) }];
+        run.searches[0].steps.push(step);
+    }
+    // The listed loads speak of other schedules.
+    run.steps.iter_mut().flat_map(|step| &mut step.trials).for_each(|trial| trial.seed += 1_000);
     conclude(contract, &mut run);
     run
 }
@@ -313,7 +320,47 @@ fn the_capacity_covers_the_ends_of_all_schedules() {
     let binding = capacity.binding.unwrap();
     assert_eq!((binding.objective.as_str(), binding.load, binding.broke), ("ttft_p99", load(24), true));
     assert!(run.searches.iter().all(|search| search.end == SearchEnd::Bracketed));
-    assert_eq!(run.completeness.cells.len(), 1 + 5 + 2);
+    assert_eq!(run.completeness.cells.len(), 1 + 5 + 1 + 2);
+}
+
+#[test]
+fn a_search_that_cannot_be_believed_is_no_pass() {
+    let five = [(20, 24), (20, 26), (18, 22), (22, 28), (20, 25)];
+    let mut contract = typical();
+    let mut run = searched(&mut contract, &five);
+    let of = |run: &mut RunResult, id: &str| {
+        conclude(&contract, run);
+        row(&contract, run, id).split(" |").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(of(&mut run, "capacity"), "absent", "without a floor there is nothing to decide");
+    // The first schedule held at 20/s and, tried again at last, no longer at 18.182/s.
+    let mut changed = run.clone();
+    let again = changed.searches[0].steps.last_mut().unwrap();
+    again.trials[0].held = Some(false);
+    assert_eq!(of(&mut changed, "capacity"), "UNKNOWN not_stationary");
+    // It was not tried again.
+    run.searches[0].steps.pop();
+    assert_eq!(of(&mut run, "completeness"), "UNKNOWN not_measured");
+    run.stopped = Some(Stop::Signal { number: 2 });
+    assert_eq!(of(&mut run, "completeness"), "UNKNOWN cancelled");
+}
+
+#[test]
+fn the_floor_claims_nothing_that_the_rows_do_not() {
+    let mut contract = typical();
+    contract.slo.capacity = Rate::from_milli(4_000);
+    let first = |change: fn(&mut TrialRecord)| {
+        let mut run = run_with(&contract, &[400, 400, 400]);
+        run.steps[0].trials.iter_mut().for_each(change);
+        row(&contract, &run, "capacity").split(" | ").take(3).collect::<Vec<_>>().join(" | ")
+    };
+    assert_eq!(first(|_| {}), "PASS held | ≥ 4/s | 4/s … ∞");
+    assert!(first(|trial| trial.drift = None).starts_with("UNKNOWN"), "nobody can tell whether they pile up");
+    let refused = |trial: &mut TrialRecord| {
+        trial.window.statuses = BTreeMap::from([(401, N)]);
+        trial.objectives[0].headroom = Some(-2.0);
+    };
+    assert!(first(refused).starts_with("UNKNOWN"), "a wrong key says nothing of the capacity");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::accumulator::{Standing, WindowRow};
 use crate::contract::{Objective, RequestLimits, Slo};
+use crate::observe::Outcome;
 use crate::record::RequestRecord;
 use crate::schedule::Segment;
 
@@ -23,7 +24,9 @@ impl Hopeless {
 
     /// Takes in one finished request; whether the trial is certain not to hold.
     pub fn push(&mut self, record: &RequestRecord) -> bool {
-        if record.segment == Segment::Window {
+        // An endpoint that went away is told as such, and not as a load that breaks.
+        let lost = matches!(record.outcome, Outcome::ConnectError | Outcome::NoResponse | Outcome::Unsent);
+        if record.segment == Segment::Window && !lost {
             let row = WindowRow::new(record);
             for (objective, left) in &mut self.left {
                 if row.standing(objective, &self.limits) == Standing::Violation {

@@ -27,9 +27,10 @@ pub(super) fn headroom(slo: &Slo, trial: &TrialRecord) -> Option<f64> {
 }
 
 /// A trial held if its violations are within every budget, nothing piled up and nothing is missing; it did not if known
-/// violations exceed a budget or requests piled up. One that shows neither, or that is void, is not known.
+/// violations exceed a budget or requests piled up. One that shows neither, that is void, or
+/// whose requests were refused for what they are, is not known.
 pub(super) fn held(slo: &Slo, trial: &TrialRecord) -> Option<bool> {
-    if trial.is_void() {
+    if trial.is_void() || trial.refused().is_some() {
         return None;
     }
     let evidence = || paired(slo, trial);
