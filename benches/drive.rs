@@ -163,7 +163,7 @@ async fn trial<S: RecordSink>(
     });
     let planned = PlannedTrial { trial: 0, seed: 1, load, shape };
     let progress = Arc::new(Progress::default());
-    let (run, sink) = run_trial(&lane, &planned, &progress, sink, &CancellationToken::new()).await;
+    let (run, sink) = run_trial(&lane, &planned, &progress, sink, &CancellationToken::new(), None).await;
     (summarise_trial(&contract.slo, &run.facts, &run.accumulator), sink)
 }
 

@@ -14,6 +14,7 @@ pub mod probe;
 pub mod record;
 pub mod report;
 pub mod schedule;
+pub mod search;
 pub mod simulate;
 pub mod stats;
 pub mod units;

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::contract::Plan;
 use crate::observe::Protocol;
-use crate::units::parse_duration;
+use crate::units::{Rate, parse_duration};
 
 /// Where a contract is looked for when none is named.
 pub(super) const DEFAULT_CONTRACT: &str = ".goodput/contract.yaml";
+
+/// Where an audit of the load generator is kept when no other place is named.
+pub(super) const DEFAULT_AUDIT: &str = ".goodput/audit.json";
 
 /// Can this LLM serving change ship? Measures SLO-qualified goodput and answers PASS, FAIL or UNKNOWN.
 #[derive(Debug, Parser)]
@@ -33,6 +37,8 @@ pub(super) enum Command {
     Smoke(SmokeArguments),
     /// Computes the verdict again from stored evidence.
     Judge(JudgeArguments),
+    /// Says up to which rate, and how exactly, the load generator can be trusted on this machine.
+    Audit(AuditArguments),
     /// Runs the embedded simulated endpoint alone.
     Simulate(SimulateArguments),
     /// Prints a JSON Schema.
@@ -53,14 +59,41 @@ pub(super) enum OutputFormat {
     Json,
 }
 
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanChoice {
+    /// A pull request: judges the load that must hold, and tries every other listed load once.
+    Check,
+    /// A nightly run: the same, and the search for the capacity.
+    Baseline,
+    /// A release: judges the load that must hold and searches for the capacity; UNKNOWN always blocks.
+    Release,
+}
+
+impl From<PlanChoice> for Plan {
+    fn from(choice: PlanChoice) -> Self {
+        match choice {
+            PlanChoice::Check => Self::Check,
+            PlanChoice::Baseline => Self::Baseline,
+            PlanChoice::Release => Self::Release,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct GateArguments {
     /// The contract.
     #[arg(default_value = DEFAULT_CONTRACT)]
     pub(super) contract: PathBuf,
+    /// What the run is for.
+    #[arg(long, value_enum, default_value_t = PlanChoice::Check)]
+    pub(super) plan: PlanChoice,
     /// Folder in which the run's own folder is made.
     #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
     pub(super) runs: PathBuf,
+    /// What `goodput audit` found on this machine [default: .goodput/audit.json, where there is one].
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit: Option<PathBuf>,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub(super) output_format: OutputFormat,
@@ -71,12 +104,15 @@ pub(super) struct ValidateArguments {
     /// The contract.
     #[arg(default_value = DEFAULT_CONTRACT)]
     pub(super) contract: PathBuf,
+    /// The plan to describe.
+    #[arg(long, value_enum, default_value_t = PlanChoice::Check)]
+    pub(super) plan: PlanChoice,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
     pub(super) output_format: PlanFormat,
 }
 
-/// How a plan or a dry run is printed.
+/// How a plan, a dry run or an audit is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum PlanFormat {
     /// Text for a terminal.
@@ -92,6 +128,19 @@ pub(super) struct JudgeArguments {
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub(super) output_format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AuditArguments {
+    /// The highest rate to try.
+    #[arg(long, value_name = "RATE", value_parser = highest_rate, default_value = "4000/s")]
+    pub(super) to: Rate,
+    /// File for what was found; `gate` reads it from where it is by default.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_AUDIT)]
+    pub(super) output: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +171,8 @@ pub(super) enum SchemaKind {
     Result,
     /// A line of `requests.jsonl`.
     Request,
+    /// `audit.json`.
+    Audit,
     /// A profile of the simulated endpoint.
     Profile,
 }
@@ -194,6 +245,14 @@ fn protocol(name: &str) -> Result<Protocol, String> {
         let names: Vec<&str> = Protocol::ALL.iter().map(|p| p.name()).collect();
         format!("not a protocol; write one of {}", names.join(", "))
     })
+}
+
+/// A window of an audit needs enough requests to see a P99 in.
+fn highest_rate(text: &str) -> Result<Rate, String> {
+    match Rate::parse(text).map_err(|error| error.to_string())? {
+        rate if rate.milli() < 50_000 => Err("an audit begins at 50/s; write that or more".to_owned()),
+        rate => Ok(rate),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

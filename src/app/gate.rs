@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write, stdout};
 
 use tokio::runtime::Runtime;
 
+use super::audit::audit_for_gate;
 use super::cli::{GateArguments, OutputFormat};
 use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
@@ -15,10 +16,11 @@ use crate::report;
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "gate")?;
+    let audit = audit_for_gate(arguments.audit.as_deref())?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
-        let mut run = Run::prepare(source, &arguments.runs)?;
+        let mut run = Run::prepare(source, arguments.plan.into(), audit, &arguments.runs)?;
         let result = run.carry_out(&interrupt).await?;
         let stored = store(run.folder(), &result);
         let printed = print(&report_as(&result, arguments.output_format));

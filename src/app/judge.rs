@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use super::cli::JudgeArguments;
 use super::exit::{Exit, Failure};
 use super::gate::{print, report_as};
-use crate::contract::{Contract, from_value};
+use crate::contract::{Contract, LONGEST, MOST_REQUESTS, from_value, parse};
 use crate::judge::conclude;
 use crate::record::{
-    RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, read_requests, read_result, summarise_step,
+    RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord, read_requests, read_result, summarise_step,
     summarise_trial,
 };
 use crate::report::plain;
+use crate::schedule::{PlannedTrial, Schedule};
+use crate::search::Campaign;
+use crate::units::{Digest, Load, Rate};
 
 pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     let path = if arguments.result.is_dir() { arguments.result.join("result.json") } else { arguments.result.clone() };
@@ -22,7 +26,10 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect();
         Failure::usage(format!("{}: its contract cannot be read:\n  {}", path.display(), lines.join("\n  ")))
     })?;
+    bound(&contract, &stored, &path)?;
+    check_contract(&stored, &path)?;
     let mut result = stored.clone();
+    result.plan_digest = Campaign::new(&contract, result.plan).digest();
     let requests = path.with_file_name("requests.jsonl");
     if requests.is_file() {
         summarise_again(&contract, &mut result, &requests)?;
@@ -48,6 +55,41 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
 }
 
+/// Numbers that no run can have would stop what computes with them.
+fn bound(contract: &Contract, result: &RunResult, path: &Path) -> Result<(), Failure> {
+    let searched = result.searches.iter().flat_map(|search| &search.steps);
+    for step in result.steps.iter().chain(searched) {
+        let is_rate = step.load.rate().is_none_or(|rate| Rate::from_milli(rate.milli()).is_some())
+            && step.load.rate().is_some() == contract.slo.at.rate().is_some();
+        let counts = step.trials.iter().filter_map(|trial| trial.planned);
+        let are_counts = counts.into_iter().all(|planned| {
+            [planned.warm_up, planned.window, planned.drain].into_iter().all(|count| count <= MOST_REQUESTS)
+        });
+        let are_times = step.trials.iter().all(|trial| {
+            [trial.took_ns, trial.window_ns].into_iter().all(|nanos| Duration::from_nanos(nanos) <= 2 * LONGEST)
+        });
+        if !(is_rate && are_counts && are_times) {
+            return Err(Failure::usage(format!("{}: its step at {} cannot have been", path.display(), step.load))
+                .hint("the result was changed, or written by another version"));
+        }
+    }
+    Ok(())
+}
+
+/// The contract that a result carries must be the one that lies beside it.
+fn check_contract(result: &RunResult, path: &Path) -> Result<(), Failure> {
+    let beside = path.with_file_name("contract.yaml");
+    let Ok(text) = std::fs::read_to_string(&beside) else { return Ok(()) };
+    let folder = beside.parent().unwrap_or(Path::new("."));
+    let is_same = parse(&text, folder).is_ok_and(|loaded| loaded.value == result.contract)
+        && Digest::of(text.as_bytes()) == result.contract_digest;
+    if is_same {
+        return Ok(());
+    }
+    Err(Failure::internal(format!("{}: its contract is not that of {}", path.display(), beside.display()))
+        .hint("the files belong to different runs, or one of them was changed"))
+}
+
 /// A result that cannot be read, and what to do about it.
 fn unreadable(error: &StoreError, path: &Path) -> Failure {
     let missing = matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
@@ -62,12 +104,29 @@ fn unreadable(error: &StoreError, path: &Path) -> Failure {
 /// Counts everything again from the single requests, so that nothing but what was observed decides.
 fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path) -> Result<(), Failure> {
     let mut trials: BTreeMap<u32, TrialAccumulator> = BTreeMap::new();
-    read_requests(requests, |record| trials.entry(record.trial).or_default().push(&record))
-        .map_err(|error| Failure::usage(error.to_string()))?;
-    for step in &mut result.steps {
+    let schedules = schedules(contract, result);
+    let mut misplaced = None;
+    read_requests(requests, |record| {
+        let due = schedules.get(&record.trial).and_then(|schedule| schedule.arrivals().get(record.arrival as usize));
+        if due.is_some_and(|due| due.offset_ns != record.scheduled_ns || due.segment != record.segment) {
+            misplaced.get_or_insert((record.trial, record.arrival));
+        }
+        trials.entry(record.trial).or_default().push(&record);
+    })
+    .map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some((trial, arrival)) = misplaced {
+        return Err(Failure::internal(format!(
+            "{}: request {arrival} of trial {trial} was not due when its schedule says",
+            requests.display()
+        ))
+        .hint("the load, the seed or the request was changed"));
+    }
+    let searched = result.searches.iter_mut().flat_map(|search| &mut search.steps);
+    for step in result.steps.iter_mut().chain(searched) {
         let mut again = Vec::new();
         for record in &step.trials {
-            let facts = TrialFacts::of(record, step.load);
+            let planned = planned(contract, record, step.load);
+            let facts = TrialFacts { schedule_digest: planned.schedule_digest(), ..TrialFacts::of(record, step.load) };
             let accumulator = trials.remove(&record.trial).unwrap_or_default();
             again.push((summarise_trial(&contract.slo, &facts, &accumulator), accumulator));
         }
@@ -81,4 +140,17 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
         ))
         .hint("the files belong to different runs, or one of them was changed")),
     }
+}
+
+/// The trial as the contract plans it at this load and seed.
+fn planned(contract: &Contract, record: &TrialRecord, load: Load) -> PlannedTrial {
+    PlannedTrial { trial: record.trial, seed: record.seed, load, shape: contract.traffic.shape(load) }
+}
+
+/// The schedules of all open-loop trials, by the trial's number.
+fn schedules(contract: &Contract, result: &RunResult) -> BTreeMap<u32, Schedule> {
+    let searched = result.searches.iter().flat_map(|search| &search.steps);
+    let trials =
+        result.steps.iter().chain(searched).flat_map(|step| step.trials.iter().map(|trial| (trial, step.load)));
+    trials.filter_map(|(trial, load)| Some((trial.trial, planned(contract, trial, load).schedule()?))).collect()
 }

@@ -1,5 +1,6 @@
 //! One file per command: the only wiring between the rooms. Every failure ends here as a message and an exit code.
 
+mod audit;
 mod cli;
 mod exit;
 mod gate;
@@ -37,6 +38,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::Smoke(arguments) => smoke::smoke(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
+        Command::Audit(arguments) => audit::audit(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Supervise(arguments) => Ok(supervise::supervise(arguments)),

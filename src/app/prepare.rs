@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use super::exit::Failure;
 use super::simulate::whole;
 use super::usage::{Payloads, Plain};
-use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, Traffic, parse};
-use crate::schedule::{ConcurrencyPlan, PlannedTrial, TrialShape};
+use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, parse};
 use crate::simulate::read_profile;
-use crate::units::Load;
 use crate::workload::{Case, Sound, Workload, parse_cases};
 
 /// A contract that was read, and where.
@@ -108,55 +106,24 @@ pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
     })
 }
 
-/// All trials, in the order they are made: the load that must hold first, so that a budget or a breakdown cannot take its
-/// evidence, then the others from low to high.
-pub(super) fn plan(contract: &Contract) -> Vec<PlannedTrial> {
-    let at = contract.slo.at;
-    let others = contract.traffic.loads().into_iter().filter(|load| *load != at);
-    std::iter::once(at)
-        .chain(others)
-        .zip(0u32..)
-        .map(|(load, trial)| PlannedTrial {
-            trial,
-            seed: contract.workload.seed,
-            load,
-            shape: shape(&contract.traffic, load),
-        })
-        .collect()
-}
-
-fn shape(traffic: &Traffic, load: Load) -> TrialShape {
-    match (traffic, load) {
-        (Traffic::Open { process, counts, .. }, Load::RateMilli(rate)) => {
-            TrialShape::Open { process: *process, rate, counts: *counts }
-        }
-        (Traffic::Closed { warm_up, window, drain, .. }, Load::Clients(clients)) => {
-            TrialShape::Closed(ConcurrencyPlan {
-                clients,
-                warm_up_ns: warm_up.as_nanos() as u64,
-                window_ns: window.as_nanos() as u64,
-                drain_ns: drain.as_nanos() as u64,
-            })
-        }
-        (Traffic::Open { .. }, Load::Clients(_)) | (Traffic::Closed { .. }, Load::RateMilli(_)) => {
-            unreachable!("the loads of a traffic model are of its own kind")
-        }
-    }
-}
-
 /// Port 0 of a simulated endpoint stands for one that is free now.
 pub(super) fn choose_port(contract: &mut Contract) -> Result<(), Failure> {
     let simulated = matches!(contract.endpoint.launch, Some(Launch { what: LaunchWhat::Simulate(_), .. }));
     if !simulated || contract.endpoint.url.port() != Some(0) {
         return Ok(());
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .map_err(|error| Failure::internal(format!("failed to find a free port: {error}")))?
-        .port();
+    let port = free_port()?;
     contract
         .endpoint
         .url
         .set_port(Some(port))
         .map_err(|()| Failure::usage("endpoint.url cannot take a port".to_owned()))
+}
+
+/// A port of this machine that nobody listens on now.
+pub(super) fn free_port() -> Result<u16, Failure> {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| Failure::internal(format!("failed to find a free port: {error}")))
 }

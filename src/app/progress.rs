@@ -7,17 +7,17 @@ use std::time::Duration;
 use crate::drive::Progress;
 use crate::report::plain;
 use crate::schedule::{PlannedTrial, TrialShape};
+use crate::search::Part;
 
 /// Says how far the run is.
 #[derive(Debug)]
 pub(super) struct Teller {
     live: bool,
-    trials: usize,
 }
 
 impl Teller {
-    pub(super) fn new(trials: usize) -> Self {
-        Self { live: stderr().is_terminal(), trials }
+    pub(super) fn new() -> Self {
+        Self { live: stderr().is_terminal() }
     }
 
     /// One plain line, made harmless: it may name what a contract says.
@@ -33,12 +33,16 @@ impl Teller {
     }
 
     /// Tells of one trial until it is dropped or aborted.
-    pub(super) async fn follow(&self, planned: PlannedTrial, number: usize, progress: Arc<Progress>) {
+    pub(super) async fn follow(&self, planned: PlannedTrial, part: Part, progress: Arc<Progress>) {
         const LIVE: Duration = Duration::from_millis(200);
         const PLAIN: Duration = Duration::from_secs(10);
         let length = planned.load_time();
         let begun = tokio::time::Instant::now();
-        let head = format!("[{number}/{}] {}", self.trials, planned.load);
+        let what = match part {
+            Part::Step => "",
+            Part::Search => "search at ",
+        };
+        let head = format!("[{}] {what}{}", planned.trial + 1, planned.load);
         if !self.live {
             let total = match planned.shape {
                 TrialShape::Open { counts, .. } => format!("{} requests, ", counts.total()),

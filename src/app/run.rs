@@ -1,6 +1,5 @@
 //! One whole run: endpoint up, probes, trials, probes, endpoint down; everything measured ends in a [`RunResult`].
 
-use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,26 +11,26 @@ use serde::Serialize;
 
 use super::exit::Failure;
 use super::interrupt::Interrupt;
-use super::prepare::{Source, build_workload, choose_port, plan};
+use super::prepare::{Source, build_workload, choose_port};
 use super::progress::Teller;
 use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
-use crate::contract::{Contract, StabilityProbe, StabilityRow};
+use crate::contract::{Contract, Plan, StabilityProbe, StabilityRow};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
 use crate::judge::conclude;
+use crate::judge::planning::forecast;
 use crate::probe;
 use crate::record::{
-    Completeness, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading, RequestLog, RunFolder, RunResult,
-    StepRecord, Stop, TrialAccumulator, TrialRecord, summarise_step, summarise_trial,
+    AuditRecord, BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading,
+    RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
-use crate::schedule::{PlannedTrial, plan_digest};
+use crate::report::cost;
+use crate::schedule::{PlannedTrial, TrialShape};
+use crate::search::{Campaign, Measured, Next, Part};
 use crate::units::{Digest, Load};
 
 /// How long a probe may still take behind the load once the run was interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The trials of each load, measured.
-type Measured = BTreeMap<Load, Vec<(TrialRecord, TrialAccumulator)>>;
 
 /// A run that is about to begin.
 pub(super) struct Run {
@@ -39,12 +38,13 @@ pub(super) struct Run {
     source: Source,
     lane: Arc<Lane>,
     plain: Option<Plain>,
-    trials: Vec<PlannedTrial>,
+    plan: Plan,
+    audit: Option<AuditRecord>,
     folder: RunFolder,
     started: Timestamp,
 }
 
-/// `plan.json`: one planned trial.
+/// `plan.json`: one trial that the plan may make.
 #[derive(Serialize)]
 struct PlanLine {
     trial: u32,
@@ -55,17 +55,22 @@ struct PlanLine {
 
 impl Run {
     /// Reads everything that the contract names and makes the run's folder. Nothing is started yet.
-    pub(super) fn prepare(source: Source, runs: &Path) -> Result<Self, Failure> {
+    pub(super) fn prepare(
+        source: Source,
+        plan: Plan,
+        audit: Option<AuditRecord>,
+        runs: &Path,
+    ) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
         let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
         let target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
-        let trials = plan(&contract);
         let started = Timestamp::now();
         let folder =
             RunFolder::create(runs, &format!("{}-{}", started.strftime("%Y%m%dT%H%M%SZ"), slug(&contract.name)))?;
         folder.write("contract.yaml", source.text.as_bytes())?;
-        let lines: Vec<PlanLine> = trials
+        let listed = Campaign::new(&contract, plan).listed();
+        let lines: Vec<PlanLine> = listed
             .iter()
             .map(|t| PlanLine { trial: t.trial, seed: t.seed, load: t.load, schedule_digest: t.schedule_digest() })
             .collect();
@@ -74,7 +79,7 @@ impl Run {
         let keep = workload.cases().iter().map(|_| AtomicU32::new(contract.samples.keep)).collect();
         let run_id = format!("goodput-{}", started.as_millisecond());
         let lane = Lane { clock, target, pool: Pool::new(clock), workload, limits: contract.slo.request, run_id, keep };
-        Ok(Self { contract, source, lane: Arc::new(lane), plain, trials, folder, started })
+        Ok(Self { contract, source, lane: Arc::new(lane), plain, plan, audit, folder, started })
     }
 
     /// The run's folder.
@@ -85,8 +90,9 @@ impl Run {
     /// Carries the run out. Whatever happens in it is part of the result; only what makes a result impossible is a failure.
     pub(super) async fn carry_out(&mut self, interrupt: &Interrupt) -> Result<RunResult, Failure> {
         open_file_limit();
-        let teller = Teller::new(self.trials.len());
+        let teller = Teller::new();
         teller.say(&format!("goodput: {} against {}", self.contract.name, self.contract.endpoint.url));
+        teller.say(&format!("goodput: {}", cost(&forecast(&self.contract, self.plan))));
         let log = self.folder.file("endpoint.log");
         let cancel = interrupt.token();
         let endpoint = &self.contract.endpoint;
@@ -97,7 +103,7 @@ impl Run {
         if warm.usage_refused {
             leave_out(&mut self.lane, self.plain.take())?;
         }
-        let mut state = State { measured: Measured::new(), probes: self.unread_probes(), stop: None };
+        let mut state = State { measured: Measured::default(), probes: self.unread_probes(), stop: None };
         if warm.record.ready == Readiness::Ready {
             self.measure(&warm, &teller, interrupt, &mut state).await;
         }
@@ -108,6 +114,7 @@ impl Run {
             state.stop = Some(Stop::Signal { number });
         }
         let endpoint = warm.stop(self.lane.target.secrets()).await;
+        let campaign = Campaign::new(&self.contract, self.plan);
         let mut result = RunResult {
             schema: RESULT_SCHEMA.to_owned(),
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -116,12 +123,16 @@ impl Run {
             finished_at: Timestamp::now().to_string(),
             contract: self.source.loaded.value.clone(),
             contract_digest: self.source.loaded.digest.clone(),
-            plan_digest: plan_digest(&self.trials),
+            plan: self.plan,
+            budget: BudgetRecord::default(),
+            plan_digest: campaign.digest(),
             workload_digest: self.lane.workload.digest().clone(),
             fingerprint: None,
             endpoint,
+            audit: self.audit.clone(),
             stopped: state.stop,
-            steps: steps(&self.contract, state.measured),
+            steps: state.measured.steps(&campaign.loads()),
+            searches: state.measured.searches(),
             capacity: None,
             probes: state.probes,
             completeness: Completeness::default(),
@@ -144,30 +155,27 @@ impl Run {
                 return;
             }
         };
-        let mut waiting: VecDeque<PlannedTrial> = self.trials.iter().copied().collect();
-        let mut next_trial = self.trials.len() as u32;
-        let mut number = 0;
-        while let Some(planned) = waiting.pop_front() {
-            if interrupt.token().is_cancelled() {
-                break;
-            }
-            number += 1;
-            let (run, returned, stop) = self.trial(planned, number, warm, teller, interrupt, log).await;
+        let campaign = Campaign::new(&self.contract, self.plan);
+        while !interrupt.token().is_cancelled() {
+            let (planned, part) = match campaign.next(&state.measured.tried()) {
+                Next::Trial(planned, part) => (planned, part),
+                Next::Done => break,
+                Next::OutOfTime => {
+                    teller.say("the rest of the plan does not fit into its budget");
+                    break;
+                }
+            };
+            let (mut run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
             log = returned;
             state.stop = stop.or_else(|| self.keep_replies(&run));
+            run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
-            let void = record.complete && !record.health.faults.is_empty();
-            let trials = state.measured.entry(planned.load).or_default();
-            trials.push((record, run.accumulator));
+            if record.is_void() {
+                teller.say(&format!("{}: the load generator did not keep its plan", planned.load));
+            }
+            state.measured.add(part, planned.load, record, run.accumulator);
             if state.stop.is_some() {
                 break;
-            }
-            // A void trial is repeated once, with its own seed (method, section 4).
-            if void && trials.len() == 1 {
-                teller.say(&format!("{}: the load generator did not keep its plan; once more", planned.load));
-                waiting.push_front(PlannedTrial { trial: next_trial, ..planned });
-                next_trial += 1;
-                number -= 1;
             }
         }
         self.probe_all(When::After, &mut state.probes, interrupt).await;
@@ -177,7 +185,7 @@ impl Run {
     async fn trial(
         &self,
         planned: PlannedTrial,
-        number: usize,
+        part: Part,
         warm: &Warm,
         teller: &Teller,
         interrupt: &Interrupt,
@@ -185,8 +193,12 @@ impl Run {
     ) -> (TrialRun, RequestLog, Option<Stop>) {
         let cancel = interrupt.token().child_token();
         let progress = Arc::new(Progress::default());
-        let mut trial = pin!(run_trial(&self.lane, &planned, &progress, log, &cancel));
-        let mut follow = pin!(teller.follow(planned, number, Arc::clone(&progress)));
+        let hopeless = match (part, planned.shape) {
+            (Part::Search, TrialShape::Open { counts, .. }) => Some(Hopeless::new(&self.contract.slo, counts.window)),
+            _ => None,
+        };
+        let mut trial = pin!(run_trial(&self.lane, &planned, &progress, log, &cancel, hopeless));
+        let mut follow = pin!(teller.follow(planned, part, Arc::clone(&progress)));
         let mut lost = pin!(warm.lost());
         let mut stop = None;
         let (run, log) = loop {
@@ -281,12 +293,6 @@ fn unread(row: &StabilityRow) -> ProbeRecord {
         StabilityProbe::ExitCode { .. } => (ProbeKind::ExitCode, None),
     };
     ProbeRecord { name: row.name.clone(), kind, max_increase, before: None, after: None }
-}
-
-/// One step for each load of the contract, measured or not.
-pub(super) fn steps(contract: &Contract, mut measured: Measured) -> Vec<StepRecord> {
-    let loads = contract.traffic.loads().into_iter();
-    loads.map(|load| summarise_step(load, &measured.remove(&load).unwrap_or_default(), None)).collect()
 }
 
 /// A name fit for a folder.

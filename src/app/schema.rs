@@ -10,6 +10,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
         SchemaKind::Contract => report::json(&contract::schema()),
         SchemaKind::Result => report::json(&record::result_schema()),
         SchemaKind::Request => report::json(&record::request_schema()),
+        SchemaKind::Audit => report::json(&record::audit_schema()),
         SchemaKind::Profile => report::json(&simulate::profile_schema()),
     };
     print(&text)?;

@@ -222,7 +222,8 @@ async fn first_output(
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<(), NotReadyYet> {
-    let deadline = Instant::now().checked_add(within);
+    let begun = Instant::now();
+    let deadline = begun.checked_add(within);
     let mut seen = String::new();
     for attempt in 0..attempts {
         let asked = asking.ask(attempt, cancel);
@@ -258,5 +259,6 @@ async fn first_output(
     if seen.is_empty() {
         seen = "no request had an answer".to_owned();
     }
-    Err(NotReadyYet::Seen(format!("no output within {}; {seen}", format_duration(within))))
+    let took = Duration::from_millis(begun.elapsed().as_millis() as u64);
+    Err(NotReadyYet::Seen(format!("no output within {}; {seen}", format_duration(took.min(within)))))
 }

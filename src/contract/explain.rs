@@ -128,14 +128,12 @@ impl Place<'_> {
 
     fn wrong_choice(&self, choices: &[&str]) -> String {
         let echo = self.echo();
+        if choices.is_empty() {
+            let expected = lower_first(self.text_of_part("description").unwrap_or_default());
+            return format!("{echo} does not fit here; write {}", expected.trim_end_matches('.'));
+        }
         let Some(word) = self.value().as_str() else {
-            return match choices {
-                [] => {
-                    let expected = lower_first(self.text_of_part("description").unwrap_or_default());
-                    format!("{echo} does not fit here; write {}", expected.trim_end_matches('.'))
-                }
-                _ => format!("{echo} is not one of {}", choices.join(", ")),
-            };
+            return format!("{echo} is not one of {}", choices.join(", "));
         };
         let is_protocol = choices == schema::protocol_names();
         let shown = if is_protocol { schema::main_protocol_names() } else { choices.to_vec() };

@@ -22,9 +22,10 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use fault::{Fault, render_faults};
+pub use meaning::LONGEST;
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
-pub use schema::schema;
+pub use schema::{MOST_REQUESTS, schema};
 
 use crate::units::Digest;
 use document::{Document, Node, Place};

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
 use super::metric::{Objective, RequestLimits};
 use crate::audio::PcmFormat;
+use crate::judge::Claim;
 use crate::observe::{Protocol, REALTIME_AUDIO};
-use crate::schedule::{ArrivalProcess, TrialCounts};
-use crate::units::{Load, Rate};
+use crate::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, TrialCounts, TrialShape};
+use crate::units::{Load, Rate, Share};
 use crate::workload::{Case, Shape};
 
 /// A contract that was read, checked and understood.
@@ -24,6 +27,8 @@ pub struct Contract {
     pub workload: WorkloadSource,
     /// How it is sent.
     pub traffic: Traffic,
+    /// How much is measured before a verdict.
+    pub evidence: EvidencePlan,
     /// What must hold.
     pub slo: Slo,
     /// Counters and health checks read before and after the load.
@@ -205,6 +210,112 @@ impl Traffic {
             Self::Closed { clients, .. } => clients.iter().copied().map(Load::Clients).collect(),
         }
     }
+
+    /// How long a trial at a load offers load; replies may take longer.
+    ///
+    /// # Panics
+    /// When the load is of the other kind of loop.
+    pub fn trial_time(&self, load: Load) -> Duration {
+        PlannedTrial { trial: 0, seed: 0, load, shape: self.shape(load) }.load_time()
+    }
+
+    /// How a trial at a load asks.
+    ///
+    /// # Panics
+    /// When the load is of the other kind of loop.
+    pub fn shape(&self, load: Load) -> TrialShape {
+        match (self, load) {
+            (Self::Open { process, counts, .. }, Load::RateMilli(rate)) => {
+                TrialShape::Open { process: *process, rate, counts: *counts }
+            }
+            (Self::Closed { warm_up, window, drain, .. }, Load::Clients(clients)) => {
+                TrialShape::Closed(ConcurrencyPlan {
+                    clients,
+                    warm_up_ns: warm_up.as_nanos() as u64,
+                    window_ns: window.as_nanos() as u64,
+                    drain_ns: drain.as_nanos() as u64,
+                })
+            }
+            (Self::Open { .. }, Load::Clients(_)) | (Self::Closed { .. }, Load::RateMilli(_)) => {
+                unreachable!("the loads of a traffic model are of its own kind")
+            }
+        }
+    }
+}
+
+/// How much is measured before a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidencePlan {
+    /// What is claimed at the load that must hold.
+    pub claim: Claim,
+    /// Numbers of trials, ascending, at which the evidence is looked at; the first look that decides is the last.
+    pub looks: Vec<u32>,
+    /// The search for the capacity, made by the plans `baseline` and `release`.
+    pub search: Option<Search>,
+    /// How long each plan may load the endpoint.
+    pub budget: Budget,
+}
+
+/// The range and the effort of a search for the capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search {
+    /// The lowest load that is tried.
+    pub from: Rate,
+    /// The highest load that is tried.
+    pub to: Rate,
+    /// A bracket is narrow enough when its ends differ by this share.
+    pub precision: Share,
+    /// Searches, each on a schedule of its own.
+    pub seeds: u32,
+}
+
+/// How long each plan may load the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// For a pull request.
+    pub check: Duration,
+    /// For a nightly run.
+    pub baseline: Duration,
+    /// For a release.
+    pub release: Duration,
+}
+
+impl Budget {
+    /// The time of one plan.
+    pub fn of(&self, plan: Plan) -> Duration {
+        match plan {
+            Plan::Check => self.check,
+            Plan::Baseline => self.baseline,
+            Plan::Release => self.release,
+        }
+    }
+}
+
+/// What a run is for, which decides how much of the contract it measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Plan {
+    /// A pull request: the load that must hold, and one trial of every other listed load.
+    #[default]
+    Check,
+    /// A nightly run: the same, and the search.
+    Baseline,
+    /// A release: the load that must hold, and the search.
+    Release,
+}
+
+impl Plan {
+    /// Every plan, the shortest first.
+    pub const ALL: [Self; 3] = [Self::Check, Self::Baseline, Self::Release];
+
+    /// Its name on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Baseline => "baseline",
+            Self::Release => "release",
+        }
+    }
 }
 
 /// What must hold.
@@ -216,6 +327,8 @@ pub struct Slo {
     pub objectives: Vec<Objective>,
     /// The load that must hold: `at_load` or `at_concurrency`.
     pub at: Load,
+    /// The least capacity, where one is asked for.
+    pub capacity: Option<Rate>,
 }
 
 /// One stability row.

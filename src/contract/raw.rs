@@ -219,9 +219,75 @@ pub(super) struct Traffic {
     /// Closed loop: the numbers of clients; `at_concurrency` is always among them.
     #[schemars(length(min = 1), inner(range(min = 1, max = super::schema::MOST_CLIENTS)))]
     pub(super) concurrency: Option<Vec<Option<Whole>>>,
+    /// Open loop: the search for the capacity, made by the plans `baseline` and `release`.
+    pub(super) search: Option<Search>,
     /// The shape of one trial.
     #[schemars(required)]
     pub(super) trial: Option<Trial>,
+    /// Numbers of trials at which the evidence is looked at; the first look that decides is the last. One trial by default
+    /// for `long_run`; not written for `this_run`, which makes one.
+    #[schemars(extend("default" = [3, 5, 8]))]
+    pub(super) repeats: Option<Repeats>,
+    /// What is claimed at the load that must hold.
+    #[schemars(extend("default" = "typical_run"))]
+    pub(super) claim: Option<Claim>,
+    /// How long each plan may load the endpoint.
+    pub(super) budget: Option<Budget>,
+}
+
+/// The search for the capacity: the highest load that holds and the lowest that does not, on several schedules.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Search {
+    /// The lowest load that is tried.
+    #[schemars(required)]
+    pub(super) from: Option<RateText>,
+    /// The highest load that is tried.
+    #[schemars(required)]
+    pub(super) to: Option<RateText>,
+    /// How near the two ends must come, from 0.1% to 50%.
+    #[schemars(extend("default" = "5%"))]
+    pub(super) precision: Option<ShareText>,
+    /// Searches, each on a schedule of its own; with 5 the capacity's lower end has a confidence above 95%.
+    #[schemars(range(min = 1, max = 15), extend("default" = 5))]
+    pub(super) seeds: Option<Whole>,
+}
+
+/// A number of trials, or an ascending list of them, as in `[3, 5, 8]`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Repeats {
+    One(#[schemars(range(min = 1, max = 100))] Whole),
+    Several(#[schemars(length(min = 1), inner(range(min = 1, max = 100)))] Vec<Option<Whole>>),
+}
+
+/// What a decision speaks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[expect(clippy::enum_variant_names, reason = "they are written so in a contract")]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Claim {
+    /// This schedule alone: one trial.
+    ThisRun,
+    /// A run of this length, in the median over schedules: at least three trials.
+    TypicalRun,
+    /// The steady state: long trials.
+    LongRun,
+}
+
+/// How long each plan may load the endpoint.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Budget {
+    /// For a pull request.
+    #[schemars(extend("default" = "30m"))]
+    pub(super) check: Option<DurationText>,
+    /// For a nightly run.
+    #[schemars(extend("default" = "3h"))]
+    pub(super) baseline: Option<DurationText>,
+    /// For a release.
+    #[schemars(extend("default" = "3h"))]
+    pub(super) release: Option<DurationText>,
 }
 
 /// The traffic model.
@@ -266,6 +332,17 @@ pub(super) struct Slo {
     /// Closed loop: the number of clients at which it must hold.
     #[schemars(range(min = 1, max = super::schema::MOST_CLIENTS))]
     pub(super) at_concurrency: Option<Whole>,
+    /// Open loop: the floor of the capacity.
+    pub(super) capacity: Option<Capacity>,
+}
+
+/// The floor of the capacity.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Capacity {
+    /// The offered load that must be shown to hold.
+    #[schemars(required)]
+    pub(super) at_least: Option<RateText>,
 }
 
 /// What one request must meet to be good; strictly above is a miss. Times start at the scheduled arrival; where a request

@@ -17,7 +17,7 @@ pub(super) const VERSION: u64 = 1;
 /// The most clients of a closed loop.
 pub(super) const MOST_CLIENTS: u64 = 100_000;
 /// The most requests of one trial, warm-up and drain included.
-pub(super) const MOST_REQUESTS: u64 = 10_000_000;
+pub const MOST_REQUESTS: u64 = 10_000_000;
 
 /// The JSON Schema (draft 2020-12) that contracts are validated against, as committed in `schemas/contract.schema.json`.
 pub fn schema() -> Value {

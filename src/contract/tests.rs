@@ -7,6 +7,8 @@ use super::*;
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
 
+mod evidence;
+
 /// A contract without a fault; the tests below change one thing in it.
 const BASE: &str = "\
 version: 1
@@ -773,11 +775,6 @@ fn slo_faults() {
                 "at_load: 4/s",
                 "at_load: 0/s",
                 "18:12: /slo/at_load: `0/s` is not a rate; write a number above zero and `/s`, as in `4/s` or `0.5/s` (steps of 0.001/s)",
-            ),
-            (
-                "at_load: 4/s",
-                "at_load: 4/s\n  capacity: { at_least: 4/s }",
-                "19:3: /slo/capacity: unknown key `capacity`; what can still stand here: at_concurrency",
             ),
         ],
     );

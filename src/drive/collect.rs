@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::trial::Progress;
 use crate::observe::{Outcome, ReplyTexts};
-use crate::record::{KeptReply, RecordSink, RequestRecord, TrialAccumulator};
+use crate::record::{Hopeless, KeptReply, RecordSink, RequestRecord, TrialAccumulator};
 use crate::schedule::Segment;
 
 /// A request that has its outcome.
@@ -42,6 +42,7 @@ pub(super) fn collect<S: RecordSink>(
     wanted: &Wanted,
     progress: &Progress,
     cancel: &CancellationToken,
+    mut hopeless: Option<Hopeless>,
 ) -> Collected {
     let mut collected = Collected::default();
     let mut keeper = Keeper::new(wanted);
@@ -61,6 +62,9 @@ pub(super) fn collect<S: RecordSink>(
             keeper.keep(case, &record, texts);
         }
         collected.accumulator.push(&record);
+        if hopeless.as_mut().is_some_and(|hopeless| hopeless.push(&record)) {
+            progress.give_up();
+        }
         progress.finished(&record);
     }
     if collected.failure.is_none() {

@@ -17,7 +17,7 @@ use super::{Clock, Pool, Secrets, Target};
 use crate::contract::RequestLimits;
 use crate::observe::{Outcome, ReplyTexts};
 use crate::record::{
-    HealthRecord, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade, quantiles,
+    HealthRecord, Hopeless, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade, quantiles,
 };
 use crate::schedule::{ConcurrencyPlan, PlannedTrial, Schedule, Segment, TrialShape};
 use crate::workload::{CaseOrder, Workload};
@@ -66,6 +66,7 @@ pub struct Progress {
     ok: AtomicU64,
     window_decided: AtomicU64,
     lost_in_a_row: AtomicU64,
+    hopeless: AtomicBool,
 }
 
 impl Progress {
@@ -76,6 +77,11 @@ impl Progress {
             finished: self.finished.load(Ordering::Relaxed),
             ok: self.ok.load(Ordering::Relaxed),
         }
+    }
+
+    /// The trial is certain not to hold.
+    pub(super) fn give_up(&self) {
+        self.hopeless.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn finished(&self, record: &RequestRecord) {
@@ -117,12 +123,14 @@ struct Scene {
 }
 
 /// Carries out one trial. Cancelling `cancel` ends it early: open requests end as `cancelled`, and what was measured stays.
+/// With `hopeless`, an open-loop trial that is certain not to hold sends no more; what it has sent comes to its end.
 pub async fn run_trial<S: RecordSink>(
     lane: &Arc<Lane>,
     planned: &PlannedTrial,
     progress: &Arc<Progress>,
     sink: S,
     cancel: &CancellationToken,
+    hopeless: Option<Hopeless>,
 ) -> (TrialRun, S) {
     let cancel = cancel.child_token();
     let baseline = Baseline::take(lane.clock);
@@ -136,7 +144,7 @@ pub async fn run_trial<S: RecordSink>(
     let (sender, receiver) = unbounded_channel();
     let collector = tokio::task::spawn_blocking({
         let (lane, progress, cancel, mut sink) = (Arc::clone(lane), Arc::clone(progress), cancel.clone(), sink);
-        move || (collect(receiver, &mut sink, &lane.keep, &progress, &cancel), sink)
+        move || (collect(receiver, &mut sink, &lane.keep, &progress, &cancel, hopeless), sink)
     });
     let beat_end = CancellationToken::new();
     let beats = tokio::spawn({
@@ -171,11 +179,16 @@ pub async fn run_trial<S: RecordSink>(
     }
     let Collected { accumulator, dispatch_lags_ns, kept, failure } = collected;
     health.dispatch_lag = quantiles(dispatch_lags_ns, 0);
-    let facts = facts(planned, health, !interrupted);
+    let mut facts = facts(planned, health);
+    let decided = progress.window_decided.load(Ordering::Relaxed);
+    facts.given_up =
+        progress.hopeless.load(Ordering::Relaxed) && facts.scheduled_in_window.is_some_and(|n| decided < n);
+    facts.complete = !interrupted && !facts.given_up;
+    facts.took_ns = lane.clock.now_ns().saturating_sub(scene.start_ns);
     (TrialRun { facts, accumulator, kept, storage_failure: failure, endpoint_lost }, sink)
 }
 
-fn facts(planned: &PlannedTrial, health: HealthRecord, complete: bool) -> TrialFacts {
+fn facts(planned: &PlannedTrial, health: HealthRecord) -> TrialFacts {
     let (counts, window_ns) = match planned.shape {
         TrialShape::Open { rate, counts, .. } => (Some(counts), crate::schedule::segment_nanos(counts.window, rate)),
         TrialShape::Closed(plan) => (None, plan.window_ns),
@@ -188,7 +201,9 @@ fn facts(planned: &PlannedTrial, health: HealthRecord, complete: bool) -> TrialF
         planned: counts,
         window_ns,
         scheduled_in_window: counts.map(|counts| counts.window),
-        complete,
+        complete: false,
+        given_up: false,
+        took_ns: 0,
         health,
     }
 }
@@ -243,19 +258,18 @@ async fn open_loop(
     tracker.close();
     tracker.wait().await;
     ender.abort();
-    Span { planned_ns: window_span(&schedule), actual_ns: first.zip(last).map(|(first, last)| last - first) }
+    Span { planned_ns: schedule.window_span_ns(), actual_ns: first.zip(last).map(|(first, last)| last - first) }
 }
 
-fn window_span(schedule: &Schedule) -> Option<u64> {
-    let mut window = schedule.arrivals().iter().filter(|a| a.segment == Segment::Window).map(|a| a.offset_ns);
-    let first = window.next()?;
-    Some(window.next_back().unwrap_or(first) - first)
-}
-
-/// The drain's arrivals keep the load on until every request of the window is decided; no longer than that.
+/// The drain's arrivals keep the load on until every request of the window is decided; no longer than that. A trial that is
+/// certain not to hold ends at once.
 async fn stop_when_decided(scene: Arc<Scene>, in_window: u64, stop: Arc<AtomicBool>) {
     const LOOK: Duration = Duration::from_millis(5);
-    while !scene.cancel.is_cancelled() && scene.progress.window_decided.load(Ordering::Relaxed) < in_window {
+    let open = || {
+        let progress = &scene.progress;
+        progress.window_decided.load(Ordering::Relaxed) < in_window && !progress.hopeless.load(Ordering::Relaxed)
+    };
+    while !scene.cancel.is_cancelled() && open() {
         tokio::select! {
             () = scene.cancel.cancelled() => {}
             () = tokio::time::sleep(LOOK) => {}

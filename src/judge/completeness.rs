@@ -1,72 +1,105 @@
-//! Whether every cell that the contract declares was measured: one cell per load and one per stability row.
+//! Whether every cell that the plan declares was measured: one cell per load, one per search and one
+//! for its last trial, one per stability row.
 
 use super::absence::absence;
 use super::{Check, Reason, Status, plain_check};
 use crate::contract::Contract;
-use crate::record::{Completeness, ProbeRecord, Reading, RunResult, StepRecord, TrialRecord};
-use crate::units::Load;
+use crate::record::{Cell, Completeness, ProbeRecord, Reading, RunResult, SearchEnd, StepRecord, TrialRecord};
+use crate::search::{Campaign, check_again_is_missing, counted, history, seed_searches};
 
-/// Counts the planned and the measured cells. A step is measured by a whole trial that is evidence, a stability row by a
-/// reading before and one after.
-pub fn completeness(contract: &Contract, steps: &[StepRecord], probes: &[ProbeRecord]) -> Completeness {
-    let loads = contract.traffic.loads();
-    let measured_steps = loads.iter().filter(|load| step_is_measured(steps, **load)).count();
-    let measured_probes = contract.stability.iter().filter(|row| probe_is_measured(probes, &row.name)).count();
-    Completeness {
-        planned: (loads.len() + contract.stability.len()) as u64,
-        measured: (measured_steps + measured_probes) as u64,
+/// Every declared cell, measured or with the reason why not. A step is measured by as many whole trials as the first look at it
+/// needs, a search by its end, a stability row by a reading before and one after.
+pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
+    let campaign = Campaign::new(contract, result.plan);
+    let mut cells = Vec::new();
+    for load in campaign.loads() {
+        let step = result.steps.iter().find(|step| step.load == load);
+        let needed = campaign.looks(load).first().copied().unwrap_or(1);
+        cells.push(Cell { name: load.to_string(), missing: step_missing(step, needed, result) });
     }
+    if let Some(search) = contract.evidence.search.filter(|_| campaign.searches()) {
+        cells.extend((0..search.seeds).map(|index| Cell {
+            name: format!("search {} of {}", index + 1, search.seeds),
+            missing: search_missing(result, contract.workload.seed.wrapping_add(u64::from(index))),
+        }));
+    }
+    if contract.evidence.search.is_some_and(|search| campaign.searches() && search.seeds > 1) {
+        let missing = again_missing(contract, result);
+        cells.push(Cell { name: "search again on the first schedule".to_owned(), missing });
+    }
+    for row in &contract.stability {
+        cells.push(Cell { name: row.name.clone(), missing: probe_missing(&result.probes, &row.name) });
+    }
+    // What stopped the run is why a cell is missing, before anything that the cell itself tells.
+    if let Some(absent) = absence(result) {
+        cells.iter_mut().for_each(|cell| cell.missing = cell.missing.map(|_| absent.reason));
+    }
+    let measured = cells.iter().filter(|cell| cell.missing.is_none()).count() as u64;
+    Completeness { planned: cells.len() as u64, measured, cells }
 }
 
 /// The row: PASS only when every cell was measured.
 pub(super) fn check(contract: &Contract, result: &RunResult) -> Check {
-    let cells = completeness(contract, &result.steps, &result.probes);
-    let (status, reason, note) = if cells.measured == cells.planned {
-        (Status::Pass, Reason::Held, None)
-    } else {
-        let (reason, note) = what_is_missing(contract, result);
-        (Status::Unknown, reason, Some(note))
+    let ledger = completeness(contract, result);
+    let missing: Vec<(&str, Reason)> =
+        ledger.cells.iter().filter_map(|cell| Some((cell.name.as_str(), cell.missing?))).collect();
+    let (status, reason, note) = match missing.first() {
+        None => (Status::Pass, Reason::Held, None),
+        Some((_, reason)) => {
+            let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+            let because = absence(result).map_or_else(String::new, |absent| format!(" ({})", absent.note));
+            (Status::Unknown, *reason, Some(format!("not measured: {}{because}", names.join(", "))))
+        }
     };
     Check {
-        limit: Some(format!("all {} cells", cells.planned)),
-        observed: Some(format!("measured {} of {}", cells.measured, cells.planned)),
+        limit: Some(format!("all {} cells", ledger.planned)),
+        observed: Some(format!("measured {} of {}", ledger.measured, ledger.planned)),
         note,
         ..plain_check("completeness", status, reason)
     }
 }
 
-/// The reason of the whole row, and every missing cell by name. What stopped the run comes before what one cell lacks.
-fn what_is_missing(contract: &Contract, result: &RunResult) -> (Reason, String) {
-    let steps = contract.traffic.loads().into_iter().filter(|load| !step_is_measured(&result.steps, *load));
-    let step_cells = steps.map(|load| (load.to_string(), step_reason(&result.steps, load)));
-    let probes = contract.stability.iter().filter(|row| !probe_is_measured(&result.probes, &row.name));
-    let probe_cells = probes.map(|row| (row.name.clone(), probe_reason(&result.probes, &row.name)));
-    let cells: Vec<(String, Reason)> = step_cells.chain(probe_cells).collect();
+/// What was left out for want of time, else what else it was.
+fn otherwise(result: &RunResult) -> Reason {
+    if result.budget.exhausted { Reason::BudgetExhausted } else { Reason::NotMeasured }
+}
 
-    let names: Vec<&str> = cells.iter().map(|(name, _)| name.as_str()).collect();
-    let missing = format!("not measured: {}", names.join(", "));
-    match absence(result) {
-        Some(absent) => (absent.reason, format!("{missing} ({})", absent.note)),
-        None => (cells.first().map_or(Reason::NotMeasured, |(_, reason)| *reason), missing),
+fn step_missing(step: Option<&StepRecord>, needed: u32, result: &RunResult) -> Option<Reason> {
+    let trials = step.map(|step| step.trials.as_slice()).unwrap_or_default();
+    if counted(trials).len() as u32 >= needed {
+        return None;
     }
+    let void = trials.iter().any(TrialRecord::is_void);
+    Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
 }
 
-fn step_is_measured(steps: &[StepRecord], load: Load) -> bool {
-    let step = steps.iter().find(|step| step.load == load);
-    step.is_some_and(|step| step.trials.iter().any(|trial| trial.complete && !trial.is_void()))
+fn search_missing(result: &RunResult, seed: u64) -> Option<Reason> {
+    let search = result.searches.iter().find(|search| search.seed == seed);
+    if search.is_some_and(|search| search.end != SearchEnd::Unfinished) {
+        return None;
+    }
+    let last = search.and_then(|search| search.steps.last()).and_then(|step| step.trials.last());
+    let void = last.is_some_and(TrialRecord::is_void);
+    Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
 }
 
-fn step_reason(steps: &[StepRecord], load: Load) -> Reason {
-    let void = steps.iter().filter(|step| step.load == load).flat_map(|step| &step.trials).any(TrialRecord::is_void);
-    if void { Reason::GeneratorSaturated } else { Reason::NotMeasured }
+/// Why it is not known whether the endpoint is still the same after the search.
+fn again_missing(contract: &Contract, result: &RunResult) -> Option<Reason> {
+    let tried = history(result);
+    let ended = seed_searches(contract, &tried).iter().all(|search| search.end != SearchEnd::Unfinished);
+    if ended && !check_again_is_missing(contract, &tried) {
+        return None;
+    }
+    let void = tried.last().is_some_and(|last| last.record.is_void());
+    Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
 }
 
-fn probe_is_measured(probes: &[ProbeRecord], name: &str) -> bool {
+fn probe_missing(probes: &[ProbeRecord], name: &str) -> Option<Reason> {
     let has_value = |reading: &Option<Reading>| reading.as_ref().is_some_and(|reading| reading.value.is_some());
-    probes.iter().any(|probe| probe.name == name && has_value(&probe.before) && has_value(&probe.after))
-}
-
-fn probe_reason(probes: &[ProbeRecord], name: &str) -> Reason {
-    let read = probes.iter().any(|probe| probe.name == name && (probe.before.is_some() || probe.after.is_some()));
-    if read { Reason::ProbeFailed } else { Reason::NotMeasured }
+    let probe = probes.iter().find(|probe| probe.name == name);
+    match probe {
+        Some(probe) if has_value(&probe.before) && has_value(&probe.after) => None,
+        Some(probe) if probe.before.is_some() || probe.after.is_some() => Some(Reason::ProbeFailed),
+        _ => Some(Reason::NotMeasured),
+    }
 }

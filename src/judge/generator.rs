@@ -1,10 +1,10 @@
 //! The row about the load generator: whether it kept its plan where the objectives are judged.
 
 use super::absence::absence;
-use super::{Check, Reason, Status, judged_trial, plain_check};
+use super::{Check, Reason, Status, plain_check};
 use crate::contract::Slo;
-use crate::record::{HealthRecord, RunResult, StepRecord};
-use crate::units::format_nanos;
+use crate::record::{AuditRecord, HealthRecord, RunResult, StepRecord, TrialRecord};
+use crate::units::{Load, format_nanos};
 
 /// Present once any step was measured; judged at the load that must hold.
 pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
@@ -12,7 +12,7 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
         return None;
     }
     let step = result.steps.iter().find(|step| step.load == slo.at);
-    let judged = step.and_then(|step| Some((step, judged_trial(step)?)));
+    let judged = step.and_then(|step| Some((step, worst(step)?)));
     // Where nothing was due, nothing shows that the plan would have been kept.
     let Some((step, trial)) = judged.filter(|(_, trial)| trial.is_void() || trial.health.due > 0) else {
         let absent = absence(result);
@@ -22,24 +22,59 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     };
     let (status, reason, note) = if trial.is_void() {
         (Status::Unknown, Reason::GeneratorSaturated, Some(trial.health.faults.join("; ")))
+    } else if let Some(doubt) = result.audit.as_ref().and_then(|audit| beyond(audit, slo.at)) {
+        (Status::Unknown, Reason::GeneratorSaturated, Some(doubt))
     } else {
         (Status::Pass, Reason::Held, repeated(step))
     };
     Some(Check {
         limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("lag p99 ≤ {}", format_nanos(limit))),
-        observed: Some(observed(&trial.health)),
-        samples: Some(trial.health.due),
+        observed: Some(observed(step, &trial.health)),
+        samples: Some(step.generated().iter().map(|trial| trial.health.due).sum()),
         trials: u32::try_from(step.trials.len()).ok(),
         note,
         ..plain_check("load_generator", status, reason)
     })
 }
 
-fn observed(health: &HealthRecord) -> String {
-    // What is late differs: the dispatch where there is a schedule, the runtime where there is none.
+/// The trial in which the generator did worst: a void one before all, then the one with the largest lag.
+fn worst(step: &StepRecord) -> Option<&TrialRecord> {
+    step.generated().into_iter().max_by_key(|trial| (trial.is_void(), lag(&trial.health)))
+}
+
+/// Why an audit does not vouch for a load; `None` where it does, and for a number of clients, to which no schedule is kept.
+fn beyond(audit: &AuditRecord, load: Load) -> Option<String> {
+    let rate = load.rate().filter(|_| audit.is_exceeded_by(load))?;
+    Some(match (audit.trusted_rate, audit.broke_at()) {
+        (Some(trusted), Some(broke)) if rate >= broke => format!(
+            "audited on this machine, the generator kept {trusted} and did not keep {broke}; give it more CPU and run `goodput \
+             audit` again, or lower the load"
+        ),
+        (Some(trusted), _) => format!("audited up to {trusted}; run `goodput audit --to {rate}`"),
+        (None, Some(broke)) => format!(
+            "audited on this machine, the generator did not keep even {broke}; give it more CPU and run `goodput audit` again"
+        ),
+        (None, None) => "the audit tried no rate; run `goodput audit` again".to_owned(),
+    })
+}
+
+/// The 99th percentile, in nanoseconds, of what the generator adds to a TTFT at a load: that of the next audited rate at or
+/// above it. `None` where the audit does not reach, and for a number of clients.
+pub fn ttft_error(audit: &AuditRecord, load: Load) -> Option<u64> {
+    audit.ttft_error_p99_ns(load)
+}
+
+/// What is late differs: the dispatch where there is a schedule, the runtime where there is none.
+fn lag(health: &HealthRecord) -> Option<u64> {
     let lag = if health.dispatch_lag_limit_ns.is_some() { health.dispatch_lag } else { health.runtime_lag };
-    let sent = format!("{} of {} sent", health.sent, health.due);
-    match lag.and_then(|lag| lag.p99_ns) {
+    lag.and_then(|lag| lag.p99_ns)
+}
+
+fn observed(step: &StepRecord, worst: &HealthRecord) -> String {
+    let trials = step.generated();
+    let sum = |count: fn(&HealthRecord) -> u64| trials.iter().map(|trial| count(&trial.health)).sum::<u64>();
+    let sent = format!("{} of {} sent", sum(|health| health.sent), sum(|health| health.due));
+    match lag(worst) {
         Some(p99) => format!("lag p99 {}, {sent}", format_nanos(p99)),
         None => sent,
     }

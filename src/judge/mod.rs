@@ -6,20 +6,30 @@ mod absence;
 mod capacity;
 mod completeness;
 mod endpoint;
+mod floor;
 mod generator;
+mod infeasible;
+mod long_run;
 mod objective;
 pub mod planning;
+mod plausible;
 mod stability;
 #[cfg(test)]
 mod tests;
+mod this_run;
+mod typical_run;
 mod verdict;
 
 pub use capacity::capacity;
 pub use completeness::completeness;
+pub use floor::is_asked as floor_is_asked;
+pub use generator::ttft_error;
+pub use long_run::warm_up_too_short;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
-use crate::contract::{Contract, UnknownPolicy};
-use crate::record::{RunResult, StepRecord, TrialRecord};
+use crate::contract::{Contract, Plan, UnknownPolicy};
+use crate::record::{BudgetRecord, RunResult, SearchEnd, SearchRecord, StepRecord, TrialRecord};
+use crate::search::{Campaign, Next, history, seed_searches};
 
 /// Draws every conclusion that a result carries: why steps were not measured, capacity, completeness and verdict.
 pub fn conclude(contract: &Contract, result: &mut RunResult) {
@@ -27,22 +37,62 @@ pub fn conclude(contract: &Contract, result: &mut RunResult) {
     for step in result.steps.iter_mut().filter(|step| step.trials.is_empty()) {
         step.not_measured = Some(absent.clone().unwrap_or_else(|| "the load was not tried".to_owned()));
     }
-    result.capacity = capacity(&contract.slo, &result.steps);
-    result.completeness = completeness(contract, &result.steps, &result.probes);
+    result.budget = budget(contract, result);
+    end_searches(contract, result);
+    result.capacity = capacity(contract, result);
+    result.completeness = completeness(contract, result);
     result.verdict = Some(judge(contract, result));
+}
+
+/// What the plan might take, what its trials took, and whether some were left out for it.
+fn budget(contract: &Contract, result: &RunResult) -> BudgetRecord {
+    let tried = history(result);
+    BudgetRecord {
+        limit_ns: contract.evidence.budget.of(result.plan).as_nanos() as u64,
+        spent_ns: tried.iter().map(|tried| tried.record.took_ns).sum(),
+        exhausted: Campaign::new(contract, result.plan).next(&tried) == Next::OutOfTime,
+    }
+}
+
+/// Says of each search how it ended and between which loads. One that trials at listed loads have answered has none of its own.
+fn end_searches(contract: &Contract, result: &mut RunResult) {
+    if !Campaign::new(contract, result.plan).searches() {
+        return;
+    }
+    let ends = seed_searches(contract, &history(result));
+    for found in ends.iter().filter(|found| found.end != SearchEnd::Unfinished) {
+        if result.searches.iter().all(|record| record.seed != found.seed) {
+            let record =
+                SearchRecord { seed: found.seed, end: found.end, holds_at: None, breaks_at: None, steps: Vec::new() };
+            result.searches.push(record);
+        }
+    }
+    result.searches.sort_by_key(|record| ends.iter().position(|found| found.seed == record.seed));
+    for record in &mut result.searches {
+        if let Some(found) = ends.iter().find(|search| search.seed == record.seed) {
+            record.end = found.end;
+            record.holds_at = found.bracket.holds_at();
+            record.breaks_at = found.bracket.breaks_at();
+        }
+    }
 }
 
 /// Judges a run by its contract. A verdict that `result` already carries is not read.
 ///
-/// Rows come in this order: one per objective, at the load that must hold; one per stability row; `endpoint`, only when it
-/// was not ready or went away; `load_generator`, once something was measured; `completeness`.
+/// Rows come in this order: one per objective, at the load that must hold; `together`, where a typical run must meet several
+/// limits; `capacity`, where a floor is set; one per stability row; `endpoint`, only when it was not ready or went away;
+/// `plausibility`, only when the figures cannot be true; `load_generator`, once something was measured; `completeness`.
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
-    let mut checks = objective::checks(&contract.slo, result);
+    let mut checks = objective::checks(contract, result);
+    checks.extend(floor::check(contract, result, &checks));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
+    checks.extend(plausible::check(contract, result));
     checks.extend(generator::check(&contract.slo, result));
     checks.push(completeness::check(contract, result));
-    Verdict { overall: overall(&checks), unknown_blocks: contract.policy.unknown == UnknownPolicy::Block, checks }
+    // A release is not let through because nobody can tell.
+    let unknown_blocks = contract.policy.unknown == UnknownPolicy::Block || result.plan == Plan::Release;
+    Verdict { overall: overall(&checks), unknown_blocks, checks }
 }
 
 /// FAIL if any check fails, else UNKNOWN if any is unknown or there is none, else PASS.
@@ -55,7 +105,7 @@ fn overall(checks: &[Check]) -> Status {
     }
 }
 
-/// The trial that is judged of a step.
+/// The trial that is judged of a step on one schedule.
 fn judged_trial(step: &StepRecord) -> Option<&TrialRecord> {
     step.told().pop()
 }

@@ -1,5 +1,6 @@
 //! What was observed, in versioned form: [`model`], [`grade`] and [`summary`] are pure, `store` puts records on disk.
 
+mod audit;
 pub mod grade;
 pub mod model;
 mod schema;
@@ -7,8 +8,9 @@ mod store;
 pub mod summary;
 mod told;
 
+pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
 pub use grade::grade;
 pub use model::*;
-pub use schema::{request_schema, result_schema};
-pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_requests, read_result};
-pub use summary::{TrialAccumulator, TrialFacts, quantiles, summarise_step, summarise_trial};
+pub use schema::{audit_schema, request_schema, result_schema};
+pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_audit, read_requests, read_result, write_whole};
+pub use summary::{Hopeless, TrialAccumulator, TrialFacts, quantiles, settle, summarise_step, summarise_trial};

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::contract::MetricUnit;
-use crate::judge::Verdict;
+use super::audit::AuditRecord;
+use crate::contract::{MetricUnit, Plan};
+use crate::judge::{Claim, Reason, Verdict};
 use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
 use crate::schedule::{Segment, TrialCounts};
-use crate::units::{Digest, Load, Share};
+use crate::units::{Digest, Load, Rate, Share};
 
 /// The version of `result.json` that this build writes and reads.
 pub const RESULT_SCHEMA: &str = "goodput-result/1";
@@ -120,6 +121,12 @@ pub struct RunResult {
     pub contract: serde_json::Value,
     /// SHA-256 of the contract's text.
     pub contract_digest: Digest,
+    /// What the run is for.
+    #[serde(default)]
+    pub plan: Plan,
+    /// How much of its budget the plan took.
+    #[serde(default)]
+    pub budget: BudgetRecord,
     /// SHA-256 over all planned trials: load, seed and schedule of each.
     pub plan_digest: Digest,
     /// SHA-256 over seed, cases and payloads.
@@ -128,11 +135,17 @@ pub struct RunResult {
     pub fingerprint: Option<serde_json::Value>,
     /// The endpoint: how it came to be and how it ended.
     pub endpoint: EndpointRecord,
+    /// How far the load generator can be trusted on the machine that it ran on; `null` where it was not audited.
+    #[serde(default)]
+    pub audit: Option<AuditRecord>,
     /// Why the run stopped before its plan was done.
     pub stopped: Option<Stop>,
     /// The steps, ascending by load, measured or not.
     pub steps: Vec<StepRecord>,
-    /// The capacity seen over the steps; `null` in a closed loop and when no step was measured.
+    /// The searches for the capacity, one for each seed, in the order in which they were made.
+    #[serde(default)]
+    pub searches: Vec<SearchRecord>,
+    /// The capacity seen; `null` when nothing tells of it.
     pub capacity: Option<CapacityRecord>,
     /// Stability readings.
     pub probes: Vec<ProbeRecord>,
@@ -216,6 +229,48 @@ pub enum Stop {
         /// What was seen.
         detail: String,
     },
+}
+
+/// How much of its budget a plan took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetRecord {
+    /// How long the plan may load the endpoint.
+    pub limit_ns: u64,
+    /// How long its trials took.
+    pub spent_ns: u64,
+    /// Whether a trial was left out for want of time.
+    pub exhausted: bool,
+}
+
+/// The search for the capacity on the schedules of one seed (method, section 9).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRecord {
+    /// The seed of all its trials.
+    pub seed: u64,
+    /// Its end.
+    pub end: SearchEnd,
+    /// The highest load that held below the lowest that did not.
+    pub holds_at: Option<Rate>,
+    /// The lowest load that did not hold.
+    pub breaks_at: Option<Rate>,
+    /// Its own trials, in the order in which they were made; trials of the steps with the same seed count besides.
+    pub steps: Vec<StepRecord>,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// The bracket is as narrow as was asked for.
+    Bracketed,
+    /// Every load held, up to the highest of the range.
+    HoldsThroughout,
+    /// No load held, down to the lowest of the range.
+    BreaksThroughout,
+    /// Not finished: no time was left, a trial was no evidence twice, or the most trials were made.
+    Unfinished,
 }
 
 /// All trials at one load.
@@ -307,10 +362,21 @@ pub struct TrialRecord {
     pub window_ns: u64,
     /// Whether the whole window was measured.
     pub complete: bool,
+    /// Ended early because it could not hold any more; only in a search.
+    #[serde(default)]
+    pub given_up: bool,
+    /// From its start to the end of its last request.
+    #[serde(default)]
+    pub took_ns: u64,
     /// What became of the window's requests.
     pub window: WindowCounts,
     /// Evidence for each objective, in the contract's order.
     pub objectives: Vec<ObjectiveEvidence>,
+    /// The smallest headroom over its objectives on latency and attainment (method, section 1); `null` when one of them has
+    /// none, or there is none. A quantile among failures, and one of zero, have the least and the most that are kept, ∓ ln 10.
+    pub headroom: Option<f64>,
+    /// Whether the trial held: every objective within its budget, and nothing piled up. `null` when that is not known.
+    pub held: Option<bool>,
     /// Whether requests piled up; `null` in a closed loop and when there were too few arrivals.
     pub drift: Option<DriftRecord>,
     /// How well the load generator kept its plan.
@@ -329,6 +395,9 @@ pub struct WindowCounts {
     pub good: Option<u64>,
     /// Requests by outcome; outcomes that did not occur are left out.
     pub outcomes: BTreeMap<Outcome, u64>,
+    /// Of the requests that ended with `http_error`, how many had each status.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
     /// Ended `ok`, but cut by a limit or a filter.
     pub truncated: u64,
     /// Ended `ok` without an answer.
@@ -342,7 +411,7 @@ pub struct WindowCounts {
 }
 
 /// The evidence of one trial for one objective.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectiveEvidence {
     /// The objective's name.
@@ -363,6 +432,26 @@ pub struct ObjectiveEvidence {
     pub lower: Option<u64>,
     /// See `lower`.
     pub upper: Option<u64>,
+    /// `ln(limit / quantile)`; for attainment of the badness, held to ∓ ln 10. `null` where it is not known and for the success
+    /// rate.
+    pub headroom: Option<f64>,
+    /// How much less its requests tell of the long run than independent ones would (method, section 7); `null` with fewer than
+    /// 20 of them, and where some have no outcome.
+    #[serde(default)]
+    pub inflation: Option<f64>,
+    /// Those of its requests that had the endpoint to themselves.
+    #[serde(default)]
+    pub alone: AloneCounts,
+}
+
+/// Requests during whose whole life no other was open: what they miss, no lower load would have met.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AloneCounts {
+    /// Requests.
+    pub n: u64,
+    /// Those of them that break the limit.
+    pub violations: u64,
 }
 
 /// The slope of the number in flight over the window (method, section 4).
@@ -407,24 +496,43 @@ pub struct HealthRecord {
     pub connections: Option<u64>,
     /// Difference between the wall clock and the steady clock over the trial.
     pub clock_step_ns: Option<i64>,
+    /// The load is above the rate to which the generator was audited; `false` too where it was not.
+    #[serde(default)]
+    pub beyond_audit: bool,
     /// What makes the trial void; empty when it is evidence.
     pub faults: Vec<String>,
 }
 
-/// The capacity seen over the steps of one run, each load tried once: it says what this schedule did.
+/// The capacity: the highest load that holds below the lowest that does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityRecord {
-    /// The highest load that held below the lowest that did not.
+    /// The highest load that held below the lowest that did not; `null` when none was seen to hold.
     pub holds_at: Option<Load>,
-    /// The lowest load that did not hold; `null` when all held.
+    /// The lowest load that did not hold; `null` when none was seen to break.
     pub breaks_at: Option<Load>,
-    /// Confidence of the interval, in parts per million; one schedule gives none.
+    /// The capacity's point estimate, in requests per second; `null` without a search that found both ends.
+    pub point: Option<f64>,
+    /// What it claims.
+    pub claim: Claim,
+    /// How it was found.
+    pub method: String,
+    /// Confidence that the capacity lies between the two ends; `null` where none is attached.
     pub confidence: Option<Share>,
+    /// Confidence of each end alone.
+    pub confidence_of_end: Option<Share>,
+    /// Schedules behind it.
+    pub seeds: u32,
+    /// Trials behind it.
+    pub trials: u32,
+    /// Measured requests of each trial: a capacity is that of a run of so many; `null` in a closed loop.
+    pub requests_per_trial: Option<u64>,
     /// Goodput at `holds_at`.
     pub goodput: Option<f64>,
     /// A load above one that did not hold did hold; it is not believed.
     pub non_monotone: bool,
+    /// A schedule that held before no longer held at a lower load: the endpoint changed during the run.
+    pub changed: bool,
     /// The limit that broke first.
     pub binding: Option<Binding>,
 }
@@ -483,12 +591,25 @@ pub struct Reading {
     pub took_ns: u64,
 }
 
-/// Planned and measured cells: one cell per step and one per stability row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Planned and measured cells: one cell per step, one per search and one per stability row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Completeness {
-    /// Cells that the contract declares.
+    /// Cells that the plan declares.
     pub planned: u64,
     /// Cells that were measured.
     pub measured: u64,
+    /// Every cell, in the order of the plan.
+    #[serde(default)]
+    pub cells: Vec<Cell>,
+}
+
+/// One thing that the plan declares to be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// Its name: a load, a search, a stability row.
+    pub name: String,
+    /// Why it is not measured; `null` when it is.
+    pub missing: Option<Reason>,
 }

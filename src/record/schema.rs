@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
+use super::audit::AuditRecord;
 use super::model::{RequestRecord, RunResult};
 
 /// The schema of `result.json` (draft 2020-12).
@@ -12,6 +13,11 @@ pub fn result_schema() -> Schema {
 /// The schema of one line of `requests.jsonl` (draft 2020-12).
 pub fn request_schema() -> Schema {
     schema::<RequestRecord>("One scheduled request: a line of requests.jsonl.")
+}
+
+/// The schema of `audit.json` (draft 2020-12).
+pub fn audit_schema() -> Schema {
+    schema::<AuditRecord>("An audit of the load generator: up to which rate, and how exactly, it can be trusted.")
 }
 
 fn schema<T: JsonSchema>(title: &str) -> Schema {
@@ -48,9 +54,11 @@ mod tests {
 
     #[test]
     fn the_committed_schemas_are_fresh() {
-        for (path, schema) in
-            [("schemas/result.schema.json", result_schema()), ("schemas/request.schema.json", request_schema())]
-        {
+        for (path, schema) in [
+            ("schemas/result.schema.json", result_schema()),
+            ("schemas/request.schema.json", request_schema()),
+            ("schemas/audit.schema.json", audit_schema()),
+        ] {
             let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
             if std::env::var_os("GOODPUT_UPDATE_SCHEMAS").is_some() {
                 std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &text)
@@ -89,7 +97,7 @@ mod tests {
     fn every_field_is_documented() {
         let page = committed("docs/files.md");
         let mut names = Vec::new();
-        for schema in [result_schema(), request_schema()] {
+        for schema in [result_schema(), request_schema(), audit_schema()] {
             property_names(schema.as_value(), &mut names);
         }
         assert!(names.len() > 100, "the walk over the schema finds {} names", names.len());

@@ -5,8 +5,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::{RESULT_SCHEMA, RequestRecord, RunResult};
+use super::{AUDIT_SCHEMA, AuditRecord, RESULT_SCHEMA, RequestRecord, RunResult};
 
 /// A file of a run that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -83,15 +84,7 @@ impl RunFolder {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
-        let (path, draft) = (self.file(name), self.file(&format!(".{name}.draft")));
-        let written = File::create(&draft)
-            .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|error| {
-            // Half a draft helps nobody; what counts is the error itself.
-            drop(fs::remove_file(&draft));
-            StoreError::io("write", &path)(error)
-        })
+        write_whole(&self.file(name), content)
     }
 
     /// Appends JSON lines to a file.
@@ -118,6 +111,23 @@ impl RunFolder {
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(StoreError::io("write", &path))?;
         Ok(RequestLog { writer: BufWriter::with_capacity(1 << 16, file) })
     }
+}
+
+/// Writes a whole file so that readers see the old one or the new one, never a part.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = path.with_file_name(format!(".{name}.draft"));
+    let written = File::create(&draft)
+        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&draft, path));
+    written.map_err(|error| {
+        // Half a draft helps nobody; what counts is the error itself.
+        drop(fs::remove_file(&draft));
+        StoreError::io("write", path)(error)
+    })
 }
 
 /// Where finished requests are kept.
@@ -179,16 +189,29 @@ pub fn read_requests(path: &Path, mut each: impl FnMut(RequestRecord)) -> Result
 /// # Errors
 /// When it cannot be read, is damaged, or was written by a version whose format this one does not know.
 pub fn read_result(path: &Path) -> Result<RunResult, StoreError> {
+    read_versioned(path, RESULT_SCHEMA, "a result")
+}
+
+/// Reads `audit.json`.
+///
+/// # Errors
+/// When it cannot be read, is damaged, or was written by a version whose format this one does not know.
+pub fn read_audit(path: &Path) -> Result<AuditRecord, StoreError> {
+    read_versioned(path, AUDIT_SCHEMA, "an audit")
+}
+
+/// Reads a file of one JSON object whose `schema` names its format; `what` says what it is to be.
+fn read_versioned<T: DeserializeOwned>(path: &Path, schema: &str, what: &str) -> Result<T, StoreError> {
     let text = fs::read(path).map_err(StoreError::io("read", path))?;
     let value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|error| StoreError::content(path, None, format!("not JSON: {error}")))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(RESULT_SCHEMA) => {}
+        Some(found) if found == schema => {}
         Some(other) => {
-            let problem = format!("its format is `{other}`; this version reads `{RESULT_SCHEMA}`");
+            let problem = format!("its format is `{other}`; this version reads `{schema}`");
             return Err(StoreError::content(path, None, problem));
         }
-        None => return Err(StoreError::content(path, None, "not a result: it has no `schema`")),
+        None => return Err(StoreError::content(path, None, format!("not {what}: it has no `schema`"))),
     }
-    serde_json::from_value(value).map_err(|error| StoreError::content(path, None, format!("not a result: {error}")))
+    serde_json::from_value(value).map_err(|error| StoreError::content(path, None, format!("not {what}: {error}")))
 }

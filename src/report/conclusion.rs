@@ -1,7 +1,8 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
 use super::figures::{self, check_name, grouped, per_second};
-use crate::judge::{Check, Claim, Reason, Status};
+use crate::contract::Plan;
+use crate::judge::{Check, Claim, Reason, Status, ttft_error};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
 use crate::units::{Load, format_nanos};
 
@@ -17,7 +18,10 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(endpoint_trouble(&result.endpoint.ready));
     sentences.extend(result.stopped.as_ref().map(stop));
-    sentences.extend(if figures::is_closed_loop(result) { throughput(result) } else { capacity(result) });
+    if figures::is_closed_loop(result) {
+        sentences.extend(throughput(result));
+    }
+    sentences.extend(if result.searches.is_empty() { capacity(result) } else { searched(result) });
     sentences.extend(open_rows(result));
     sentences
 }
@@ -76,10 +80,62 @@ fn capacity(result: &RunResult) -> Option<String> {
         (None, None) => "Whether any load holds was not decided".to_owned(),
     };
     text.push('.');
-    if capacity.non_monotone {
-        text.push_str(" A higher load held again; that is not believed.");
-    }
+    text.push_str(doubts(capacity));
     Some(text)
+}
+
+/// Where the search found the capacity to end, how sure that is, and by which limit.
+fn searched(result: &RunResult) -> Option<String> {
+    let Some(capacity) = result.capacity.as_ref() else {
+        return Some("The search for the capacity came to no end.".to_owned());
+    };
+    if capacity.changed {
+        return Some(format!("Where the capacity lies is not known.{}", doubts(capacity)));
+    }
+    let requests = capacity.requests_per_trial.map_or_else(String::new, |n| format!(" of {} requests", grouped(n)));
+    let sure = capacity.confidence.map_or_else(String::new, |confidence| format!("{confidence} confidence, "));
+    let schedules = if capacity.seeds == 1 { "schedule" } else { "schedules" };
+    let basis = format!("({sure}{} {schedules}{requests})", capacity.seeds);
+    let there = goodput_there(capacity);
+    let mut text = match (capacity.holds_at, capacity.breaks_at) {
+        (Some(holds), Some(breaks)) => {
+            format!(
+                "The capacity lies between {holds}{there} and {breaks} {basis}; {}",
+                breaking_at(result, capacity, breaks)
+            )
+        }
+        (Some(holds), None) => {
+            format!("The capacity is at least {holds}{there} {basis}: no schedule showed where it ends")
+        }
+        (None, Some(breaks)) => {
+            format!(
+                "The capacity is below {breaks} {basis}: none of the loads that were tried holds on every schedule; {}",
+                breaking_at(result, capacity, breaks)
+            )
+        }
+        (None, None) => format!("Where the capacity lies was not found {basis}"),
+    };
+    text.push('.');
+    text.push_str(doubts(capacity));
+    Some(text)
+}
+
+/// What breaks, with the load at which that was seen where it is not `load`.
+fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
+    let what = breaking(result, capacity, load);
+    match capacity.binding.as_ref().filter(|binding| binding.broke && binding.load != load) {
+        Some(binding) => format!("{what}, seen at {}", binding.load),
+        None => what,
+    }
+}
+
+/// What speaks against believing the figures.
+fn doubts(capacity: &CapacityRecord) -> &'static str {
+    match (capacity.changed, capacity.non_monotone) {
+        (true, _) => " The endpoint changed during the run: what held no longer did, at the same load or a lower one.",
+        (false, true) => " A higher load held again; that is not believed.",
+        (false, false) => "",
+    }
 }
 
 /// What was seen is no promise where the verdict leaves it open.
@@ -105,7 +161,8 @@ fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String
         return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
     }
     let drifts = |step: &StepRecord| step.trials.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
-    if result.steps.iter().any(|step| step.load == load && drifts(step)) {
+    let searched = result.searches.iter().flat_map(|search| &search.steps);
+    if result.steps.iter().chain(searched).any(|step| step.load == load && drifts(step)) {
         "requests pile up".to_owned()
     } else {
         "the limits no longer hold".to_owned()
@@ -176,11 +233,13 @@ fn listed(names: &[String]) -> String {
 
 /// What was planned and measured, and how far the load generator can be trusted.
 pub(super) fn quality(result: &RunResult) -> Vec<String> {
-    let cells = result.completeness;
+    let cells = &result.completeness;
     let mut lines = vec![
-        format!("measured {} of {} cells", grouped(cells.measured), grouped(cells.planned)),
+        format!("measured {} of {} cells{}", grouped(cells.measured), grouped(cells.planned), spent(result)),
         load_generator(result),
     ];
+    lines.extend(floor_left_out(result));
+    lines.extend(audited(result));
     let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
@@ -188,6 +247,25 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// A floor of the capacity that the plan did not ask about must not be taken for one that holds.
+fn floor_left_out(result: &RunResult) -> Option<String> {
+    let floor = result.contract.pointer("/slo/capacity/at_least")?.as_str()?;
+    let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
+    let is_row = checks.into_iter().any(|check| check.id == "capacity");
+    (!is_row && result.plan == Plan::Check)
+        .then(|| format!("the least capacity, {floor}, is asked for by the plans baseline and release alone"))
+}
+
+/// The plan and the time that it took of its budget.
+fn spent(result: &RunResult) -> String {
+    let budget = result.budget;
+    if budget.limit_ns == 0 {
+        return String::new();
+    }
+    let (spent, limit) = (figures::long_time(budget.spent_ns), figures::long_time(budget.limit_ns));
+    format!(" (plan {}, {spent} under load of at most {limit})", result.plan.name())
 }
 
 /// What the endpoint would not have, as whole sentences.
@@ -201,14 +279,16 @@ pub(super) fn code_of(value: &impl serde::Serialize) -> String {
 }
 
 fn load_generator(result: &RunResult) -> String {
-    let told = || result.steps.iter().flat_map(|step| step.told().into_iter().map(|trial| (step.load, trial)));
+    let made = || result.steps.iter().flat_map(|step| step.generated().into_iter().map(|trial| (step.load, trial)));
     let worst =
-        told().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
+        made().filter_map(|(load, trial)| Some((trial.health.send_lag?.p99_ns?, load))).max_by_key(|(lag, _)| *lag);
     let lag = worst.map_or_else(
         || "send lag not measured".to_owned(),
         |(lag, load)| format!("send lag p99 {} at worst, at {load}", format_nanos(lag)),
     );
-    let faulty: Vec<String> = told().filter(|(_, trial)| trial.is_void()).map(|(load, _)| load.to_string()).collect();
+    let mut faulty: Vec<String> =
+        made().filter(|(_, trial)| trial.is_void()).map(|(load, _)| load.to_string()).collect();
+    faulty.dedup();
     match (figures::trials(result).next(), faulty.is_empty()) {
         (None, _) => "load generator: nothing was sent".to_owned(),
         (_, true) => format!("load generator kept its plan: {lag}"),
@@ -216,9 +296,29 @@ fn load_generator(result: &RunResult) -> String {
     }
 }
 
+/// How far the load generator was audited. That it was not is worth a line only where a load asks more of it than any machine
+/// gives.
+fn audited(result: &RunResult) -> Option<String> {
+    const EASY: f64 = 100.0;
+    let Some(audit) = &result.audit else {
+        let hard = |load: Load| load.rate().is_some_and(|rate| rate.per_second() > EASY);
+        let asked = figures::trials(result).any(|(load, _)| hard(load));
+        return asked.then(|| "load generator not audited on this machine (`goodput audit`)".to_owned());
+    };
+    let Some(trusted) = audit.trusted_rate else {
+        return Some("load generator audited: it kept no rate on this machine".to_owned());
+    };
+    let error = figures::load_that_must_hold(result).and_then(|load| Some((load, ttft_error(audit, load)?)));
+    let error = error
+        .map(|(load, nanos)| format!("; at {load} its TTFTs are at most {} too long, at P99", format_nanos(nanos)))
+        .unwrap_or_default();
+    Some(format!("load generator audited up to {trusted} on this machine{error}"))
+}
+
 /// What a reader needs to repeat the run.
 pub(super) fn identity(result: &RunResult) -> String {
-    let seeds: Vec<u64> = figures::trials(result).map(|(_, trial)| trial.seed).collect();
+    let of_steps = figures::trials(result).map(|(_, trial)| trial.seed);
+    let seeds: Vec<u64> = of_steps.chain(result.searches.iter().map(|search| search.seed)).collect();
     let seeds = match (seeds.iter().min(), seeds.iter().max()) {
         (Some(low), Some(high)) if low == high => format!("seed {low}, "),
         (Some(low), Some(high)) => format!("seeds {low} to {high}, "),

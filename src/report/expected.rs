@@ -1,10 +1,10 @@
 //! Whole outputs of every renderer. They were read and judged by eye; a change here is a change of what people see.
 
-use super::samples::{self, MS, rate};
-use super::{ObjectiveRow, PlanReport, PlanStep, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
+use super::samples::{self, MS};
+use super::{PlanReport, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use super::{markdown, plan, smoke, terminal};
+use crate::contract::Plan;
 use crate::observe::{Outcome, OutputKind, Warning};
-use crate::schedule::TrialCounts;
 use crate::units::Digest;
 
 /// Compares line by line, so that a difference shows its place.
@@ -233,24 +233,82 @@ goodput 0.1.0, 2026-11-29T10:00:00Z to 2026-11-29T10:01:34Z
 #[test]
 fn a_plan_in_a_terminal() {
     assert_text(
-        &plan(&a_plan(), 80, false),
+        &plan(&a_plan(Plan::Check), 80, false),
         r#"
 quickstart
-3 steps, 1,380 requests of 12 cases, 1 min 25 s under load.
+Plan check: 2 steps, 4 – 9 trials, 2,016 – 4,536 requests of 12 cases, 10 min 30
+s – 21 min 00 s under load. A PASS speaks of a typical run of this length
+(`typical_run`).
 
-load    warm-up  window  drain  under load
-──────────────────────────────────────────
-  10/s      100     300     60        46 s
-▸ 20/s      100     300     60        23 s
-  30/s      100     300     60        16 s
+load   warm-up  window  drain  trials                under load
+───────────────────────────────────────────────────────────────
+  2/s      144     240    120       1                4 min 12 s
+▸ 4/s      144     240    120   3 – 8  6 min 18 s – 16 min 48 s
 ▸ the load that must hold
-warm-up, window and drain are counted in requests, as many at every load
+warm-up, window and drain are the requests of one trial, as many at every load
 
-objective     limit    requests  needed  can pass
-─────────────────────────────────────────────────
-TTFT P95      ≤ 500ms       300      59  yes
-success rate  ≥ 99.9%       300   2,995  no
-  ask for 2,995 requests, or for a lower floor
+Budget of the plan check: 30 min 00 s; all of it fits.
+
+objective     limit    requests  needed  may miss  can pass
+───────────────────────────────────────────────────────────
+TTFT P95      ≤ 3s          240      20        12  yes
+success rate  ≥ 99.9%     1,920   4,093         —  no
+  UNKNOWN whatever is measured: 1920 requests of 8 trials are too few, 4093
+  without violation can PASS it; write `requests: 512` (or `window: 128s`) and
+  `budget: { check: 33m }`, or `repeats: [3, 5, 18]` and `budget: { check: 42m
+  }`
+capacity      ≥ 5/s           —       —         —  —
+  not a row of the plan `check`; write `at_load: 5/s`, or use `--plan baseline`,
+  which searches
+requests are those of one trial; a success rate counts those of all trials
+together
+
+--plan baseline: 13 – 35 trials, 19 min 48 s – 3 h 32 min under load; it fits
+into its budget if few trials are enough
+--plan release: 12 – 34 trials, 15 min 36 s – 3 h 27 min under load; it fits
+into its budget if few trials are enough
+
+plan 64879f7d6b96, workload 7f6c7360bf24
+"#,
+    );
+    assert_text(
+        &plan(&a_plan(Plan::Baseline), 80, false),
+        r#"
+quickstart
+Plan baseline: 2 steps and a search, 13 – 35 trials, 6,552 – 17,640 requests of
+12 cases, 19 min 48 s – 3 h 32 min under load. A PASS speaks of a typical run of
+this length (`typical_run`).
+
+load   warm-up  window  drain  trials                under load
+───────────────────────────────────────────────────────────────
+  2/s      144     240    120       1                4 min 12 s
+▸ 4/s      144     240    120   3 – 8  6 min 18 s – 16 min 48 s
+▸ the load that must hold
+warm-up, window and drain are the requests of one trial, as many at every load
+
+Search from 1/s to 16/s, to 5%, on 5 schedules: about 9 – 26 trials, 9 min 18 s
+– 3 h 11 min under load.
+  about 20 trials in 41 min 43 s if the capacity is 4/s, the load that must hold
+
+Budget of the plan baseline: 3 h 00 min; it fits if few trials are enough; for
+all of it, 3 h 32 min, write `budget: { baseline: 213m }`.
+
+objective     limit    requests  needed  may miss  can pass
+───────────────────────────────────────────────────────────
+TTFT P95      ≤ 3s          240      20        12  yes
+success rate  ≥ 99.9%     1,920   4,093         —  no
+  UNKNOWN whatever is measured: 1920 requests of 8 trials are too few, 4093
+  without violation can PASS it; write `requests: 512` (or `window: 128s`), or
+  `repeats: [3, 5, 18]`
+capacity      ≥ 5/s           —       —         —  —
+  by the search, if the budget suffices
+requests are those of one trial; a success rate counts those of all trials
+together
+
+--plan check: 4 – 9 trials, 10 min 30 s – 21 min 00 s under load; all of it fits
+into its budget
+--plan release: 12 – 34 trials, 15 min 36 s – 3 h 27 min under load; it fits
+into its budget if few trials are enough
 
 plan 64879f7d6b96, workload 7f6c7360bf24
 "#,
@@ -286,33 +344,32 @@ FAIL  something does not work
     );
 }
 
-fn a_plan() -> PlanReport {
-    let step = |per_second: u64, must_hold, seconds: u64| PlanStep {
-        load: rate(per_second),
-        must_hold,
-        requests: Some(TrialCounts { warm_up: 100, window: 300, drain: 60 }),
-        load_time_ns: seconds * 1_000 * MS,
-    };
-    let row = |id: &str, limit: &str, smallest, reached, note: Option<&str>| ObjectiveRow {
-        id: id.to_owned(),
-        limit: limit.to_owned(),
-        requests: Some(300),
-        smallest_sample: Some(smallest),
-        reached: Some(reached),
-        note: note.map(str::to_owned),
-    };
+/// A pull request and a night of a contract that asks for more than they can decide.
+fn a_plan(plan: Plan) -> PlanReport {
+    const CONTRACT: &str = "
+version: 1
+name: quickstart
+endpoint: { url: 'http://127.0.0.1:1/v1', protocol: openai-chat, model: m }
+workload: { cases: c.json }
+traffic:
+  model: poisson
+  loads: [2/s, 4/s]
+  search: { from: 1/s, to: 16/s }
+  trial: { window: 60s, warm_up: 36s, drain: 30s }
+slo:
+  objectives:
+    - { metric: ttft, percentile: 95, at_most: 3s }
+    - { metric: success_rate, at_least: 99.9% }
+  at_load: 4/s
+  capacity: { at_least: 5/s }
+";
+    let contract = crate::contract::parse(CONTRACT, std::path::Path::new("/repo")).expect("a contract").contract;
     PlanReport {
-        name: "quickstart".to_owned(),
-        steps: vec![step(10, false, 46), step(20, true, 23), step(30, false, 16)],
-        total_requests: Some(1_380),
-        total_time_ns: 85_000 * MS,
+        name: contract.name.clone(),
+        cases: 12,
+        forecast: crate::judge::planning::forecast(&contract, plan),
         plan_digest: Digest::of(b"plan"),
         workload_digest: Digest::of(b"workload"),
-        cases: 12,
-        objectives: vec![
-            row("ttft_p95", "≤ 500ms", 59, true, None),
-            row("success_rate", "≥ 99.9%", 2_995, false, Some("ask for 2,995 requests, or for a lower floor")),
-        ],
     }
 }
 

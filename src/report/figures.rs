@@ -141,7 +141,11 @@ pub(super) fn check_name(id: &str) -> String {
             return format!("{metric} P{percent}");
         }
     }
-    if id == "success_rate" { "success rate".to_owned() } else { id.to_owned() }
+    match id {
+        "success_rate" => "success rate".to_owned(),
+        "all_limits" => "all limits".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 fn is_percent(text: &str) -> bool {
@@ -226,6 +230,7 @@ mod tests {
             ("rtf_p95", "RTF P95"),
             ("underrun_p95", "Underrun P95"),
             ("success_rate", "success rate"),
+            ("all_limits", "all limits"),
             ("attainment", "attainment"),
             ("ttft_probe", "ttft_probe"),
             ("restart_count", "restart_count"),

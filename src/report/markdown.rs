@@ -3,7 +3,7 @@
 use super::escape::{self, TEXT_CAP};
 use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
 use super::layout::Column;
-use super::{conclusion, figures, sweep};
+use super::{conclusion, figures, search, sweep};
 use crate::judge::{Check, Status, Verdict};
 use crate::record::{Reading, RunResult, StepRecord};
 
@@ -125,6 +125,9 @@ fn evidence(result: &RunResult) -> Option<String> {
     let quantiles = quantiles(result);
     if quantiles.first().is_some_and(|column| !column.cells.is_empty()) {
         tables.push(table(&quantiles));
+    }
+    if !result.searches.is_empty() {
+        tables.push(table(&search::columns(result)));
     }
     let evidence = sweep::evidence(result);
     if evidence.first().is_some_and(|column| !column.cells.is_empty()) {

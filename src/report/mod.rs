@@ -2,12 +2,14 @@
 //!
 //! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
+mod audit;
 mod conclusion;
 mod escape;
 mod figures;
 mod layout;
 mod markdown;
 mod plan;
+mod search;
 mod smoke;
 mod sweep;
 mod terminal;
@@ -21,9 +23,10 @@ mod tests;
 
 use serde::Serialize;
 
+pub use audit::audit;
 pub use escape::plain;
 pub use markdown::markdown;
-pub use plan::{ObjectiveRow, PlanReport, PlanStep, plan};
+pub use plan::{PlanReport, cost, plan};
 pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};
 pub use terminal::terminal;
 

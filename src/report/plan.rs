@@ -1,75 +1,61 @@
-//! What a contract plans to do, and which of its objectives that can decide (`goodput validate`).
+//! What a contract plans to do, what that costs, and what it can decide (`goodput validate`).
 
 use serde::Serialize;
 
 use super::figures::{UNMEASURED, check_name, grouped, long_time};
 use super::layout::{Column, Page, lay_out};
 use super::sweep::MARK;
+use crate::contract::Plan;
+use crate::judge::Claim;
+use crate::judge::planning::{Change, Fit, Forecast, ObjectiveForecast, SearchForecast, Span, StepForecast};
 use crate::schedule::TrialCounts;
-use crate::units::{Digest, Load};
+use crate::units::Digest;
 
 /// A contract's plan, before any load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlanReport {
     /// The contract's name.
     pub name: String,
-    /// The steps, ascending by load.
-    pub steps: Vec<PlanStep>,
-    /// Requests of all steps, warm-ups and drains included; `null` in a closed loop, where the endpoint's speed decides.
-    pub total_requests: Option<u64>,
-    /// Time under load of all steps, in nanoseconds; waiting for the last replies may add to it.
-    pub total_time_ns: u64,
+    /// Cases of the workload.
+    pub cases: usize,
+    /// What the plan costs and what it can decide.
+    #[serde(flatten)]
+    pub forecast: Forecast,
     /// SHA-256 over all planned trials.
     pub plan_digest: Digest,
     /// SHA-256 over seed, cases and payloads.
     pub workload_digest: Digest,
-    /// Cases of the workload.
-    pub cases: usize,
-    /// What must hold, in the contract's order.
-    pub objectives: Vec<ObjectiveRow>,
-}
-
-/// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlanStep {
-    /// What is asked of the endpoint.
-    pub load: Load,
-    /// Whether this is the load that must hold.
-    pub must_hold: bool,
-    /// Requests of each segment of a trial; `null` in a closed loop.
-    pub requests: Option<TrialCounts>,
-    /// Time under load, in nanoseconds.
-    pub load_time_ns: u64,
-}
-
-/// Whether the plan can decide an objective.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ObjectiveRow {
-    /// The objective's name: `ttft_p95`.
-    pub id: String,
-    /// Its limit, as shown: `≤ 3s`.
-    pub limit: String,
-    /// Measured requests at the load that must hold; `null` in a closed loop.
-    pub requests: Option<u64>,
-    /// The fewest requests, none of which misses the limit, that give a PASS; `null` when no number does.
-    pub smallest_sample: Option<u64>,
-    /// Whether the plan has that many; `null` when the number of requests is not known before.
-    pub reached: Option<bool>,
-    /// What else to know, or what to change.
-    pub note: Option<String>,
 }
 
 /// Renders a plan for a terminal of `width` columns.
 pub fn plan(report: &PlanReport, width: usize, color: bool) -> String {
+    let forecast = &report.forecast;
     let mut page = Page::new(width, color);
     page.heading(&report.name);
     page.paragraph(&summary(report));
-    steps(&mut page, report);
-    objectives(&mut page, report);
+    steps(&mut page, &forecast.steps);
+    if let Some(searching) = &forecast.search {
+        search(&mut page, searching);
+    }
+    budget(&mut page, forecast);
+    objectives(&mut page, forecast);
+    others(&mut page, forecast);
     page.blank();
     let digests = format!("plan {}, workload {}", report.plan_digest.short(), report.workload_digest.short());
     page.remark(&digests, 0);
     page.finish()
+}
+
+/// What a plan costs, in one line.
+pub fn cost(forecast: &Forecast) -> String {
+    let Forecast { plan, total, budget, .. } = forecast;
+    let (trials, time) = (range(total.trials, grouped), range(total.load_time_ns, long_time));
+    let plural = if total.trials.most == 1 { "" } else { "s" };
+    format!(
+        "plan {}, {trials} trial{plural}, {time} under load, of at most {}",
+        plan.name(),
+        long_time(budget.budget_ns)
+    )
 }
 
 fn summary(report: &PlanReport) -> String {
@@ -77,62 +63,190 @@ fn summary(report: &PlanReport) -> String {
         let plural = if count == 1 { "" } else { "s" };
         format!("{} {one}{plural}", grouped(count as u64))
     };
-    let requests = report.total_requests.map_or_else(
+    let Forecast { plan, claim, steps, search, total, .. } = &report.forecast;
+    let requests = total.requests.map_or_else(
         || "as many requests as the clients get through".to_owned(),
-        |total| format!("{} requests", grouped(total)),
+        |requests| format!("{} requests", range(requests, grouped)),
     );
+    let searched = if search.is_some() { " and a search" } else { "" };
     format!(
-        "{}, {} of {}, {} under load.",
-        counted(report.steps.len(), "step"),
-        requests,
+        "Plan {}: {}{searched}, {} trials, {requests} of {}, {} under load. {}",
+        plan.name(),
+        counted(steps.len(), "step"),
+        range(total.trials, grouped),
         counted(report.cases, "case"),
-        long_time(report.total_time_ns)
+        range(total.load_time_ns, long_time),
+        claimed(*claim)
     )
 }
 
-fn steps(page: &mut Page, report: &PlanReport) {
-    let load = |step: &PlanStep| format!("{} {}", if step.must_hold { MARK } else { " " }, step.load);
-    let segment = |count: fn(&TrialCounts) -> u64| -> Vec<String> {
-        let shown = |step: &PlanStep| step.requests.as_ref().map(count).map_or_else(|| UNMEASURED.to_owned(), grouped);
-        report.steps.iter().map(shown).collect()
-    };
-    let mut columns = vec![Column::words("load", report.steps.iter().map(load).collect())];
-    if report.steps.iter().any(|step| step.requests.is_some()) {
-        columns.push(Column::numbers("warm-up", segment(|counts| counts.warm_up)));
-        columns.push(Column::numbers("window", segment(|counts| counts.window)));
-        columns.push(Column::numbers("drain", segment(|counts| counts.drain)));
-    }
-    columns.push(Column::numbers("under load", report.steps.iter().map(|step| long_time(step.load_time_ns)).collect()));
-    page.blank();
-    page.table(columns);
-    if report.steps.iter().any(|step| step.must_hold) {
-        page.remark(&format!("{MARK} the load that must hold"), 0);
-    }
-    if report.steps.iter().any(|step| step.requests.is_some()) {
-        page.remark("warm-up, window and drain are counted in requests, as many at every load", 0);
+/// What a PASS at the load that must hold will say.
+fn claimed(claim: Claim) -> &'static str {
+    match claim {
+        Claim::ThisRun => "A PASS speaks of this schedule (`this_run`).",
+        Claim::TypicalRun => "A PASS speaks of a typical run of this length (`typical_run`).",
+        Claim::LongRun => {
+            "A PASS speaks of the long run (`long_run`), and needs a warm-up of three times the median E2E."
+        }
     }
 }
 
-fn objectives(page: &mut Page, report: &PlanReport) {
-    let column = |value: fn(&ObjectiveRow) -> Option<String>| -> Vec<String> {
-        report.objectives.iter().map(|row| value(row).unwrap_or_else(|| UNMEASURED.to_owned())).collect()
+/// `3–8`, or one number where both are shown alike.
+fn range(span: Span, show: impl Fn(u64) -> String) -> String {
+    let (least, most) = (show(span.least), show(span.most));
+    if least == most { least } else { format!("{least} – {most}") }
+}
+
+fn steps(page: &mut Page, steps: &[StepForecast]) {
+    let load = |step: &StepForecast| format!("{} {}", if step.must_hold { MARK } else { " " }, step.load);
+    let segment = |count: fn(&TrialCounts) -> u64| -> Vec<String> {
+        let shown =
+            |step: &StepForecast| step.requests.as_ref().map(count).map_or_else(|| UNMEASURED.to_owned(), grouped);
+        steps.iter().map(shown).collect()
     };
-    let decides = |reached: bool| if reached { "yes" } else { "no" }.to_owned();
-    let columns = vec![
-        Column::words("objective", column(|row| Some(check_name(&row.id)))),
-        Column::words("limit", column(|row| Some(row.limit.clone()))),
-        Column::numbers("requests", column(|row| row.requests.map(grouped))),
-        Column::numbers("needed", column(|row| row.smallest_sample.map(grouped))),
-        Column::words(
-            "can pass",
-            report.objectives.iter().map(|row| row.reached.map_or_else(|| UNMEASURED.to_owned(), decides)).collect(),
+    let column = |value: fn(&StepForecast) -> String| -> Vec<String> { steps.iter().map(value).collect() };
+    let mut columns = vec![Column::words("load", steps.iter().map(load).collect())];
+    let is_open = steps.iter().any(|step| step.requests.is_some());
+    if is_open {
+        columns.push(Column::numbers("warm-up", segment(|counts| counts.warm_up)).ranked(1));
+        columns.push(Column::numbers("window", segment(|counts| counts.window)));
+        columns.push(Column::numbers("drain", segment(|counts| counts.drain)).ranked(1));
+    }
+    columns.push(Column::numbers("trials", column(|step| range(step.trials, grouped))));
+    columns.push(Column::numbers("under load", column(|step| range(step.load_time_ns, long_time))));
+    page.blank();
+    page.table(columns);
+    if steps.iter().any(|step| step.must_hold) {
+        page.remark(&format!("{MARK} the load that must hold"), 0);
+    }
+    if is_open {
+        page.remark("warm-up, window and drain are the requests of one trial, as many at every load", 0);
+    }
+}
+
+fn search(page: &mut Page, search: &SearchForecast) {
+    page.blank();
+    let seeds = if search.seeds == 1 { "1 schedule".to_owned() } else { format!("{} schedules", search.seeds) };
+    page.paragraph(&format!(
+        "Search from {} to {}, to {}, on {seeds}: about {} trials, {} under load.",
+        search.from,
+        search.to,
+        search.precision,
+        range(search.trials, grouped),
+        range(search.load_time_ns, long_time)
+    ));
+    if let Some(at) = search.at_load {
+        let text = format!(
+            "about {} trials in {} if the capacity is {}, the load that must hold",
+            at.trials,
+            long_time(at.load_time_ns),
+            at.capacity
+        );
+        page.remark(&text, 2);
+    }
+    page.remark_if(search.note.as_ref(), 2);
+}
+
+fn budget(page: &mut Page, forecast: &Forecast) {
+    let budget = &forecast.budget;
+    let most = long_time(forecast.total.load_time_ns.most);
+    let first = long_time(budget.first_look_ns);
+    let change = alternatives(&budget.changes);
+    let fits = match budget.fit {
+        Fit::Whole => "all of it fits".to_owned(),
+        Fit::Fewest => format!("it fits if few trials are enough; for all of it, {most}, write {change}"),
+        Fit::FirstLook => format!(
+            "the first look at the load that must hold fits ({first}), and not all of the rest; for all of it, {most}, write {change}"
         ),
+        Fit::TooSmall => format!(
+            "it ends before the first look at the load that must hold, which takes {first}, so that nothing can be decided there; write {change}"
+        ),
+    };
+    page.blank();
+    page.paragraph(&format!("Budget of the plan {}: {}; {fits}.", forecast.plan.name(), long_time(budget.budget_ns)));
+}
+
+/// Changes of which any one is enough.
+fn alternatives(changes: &[Change]) -> String {
+    let texts: Vec<String> = changes.iter().map(Change::text).collect();
+    if texts.is_empty() { "a shorter trial or fewer loads".to_owned() } else { texts.join(", or ") }
+}
+
+fn objectives(page: &mut Page, forecast: &Forecast) {
+    let rows = &forecast.objectives;
+    let column = |value: fn(&ObjectiveForecast) -> Option<String>| -> Vec<String> {
+        rows.iter().map(|row| value(row).unwrap_or_else(|| UNMEASURED.to_owned())).collect()
+    };
+    let mut names = column(|row| Some(check_name(&row.id)));
+    let mut limits = column(|row| Some(row.limit.clone()));
+    let mut requests = column(|row| row.requests.map(grouped));
+    let mut needed = column(|row| Some(grouped(row.smallest_sample)));
+    let mut may_miss = column(|row| row.may_miss.map(grouped));
+    let mut decides = column(|row| row.can_pass.map(yes_or_no));
+    if let Some(floor) = &forecast.capacity {
+        names.push("capacity".to_owned());
+        limits.push(format!("≥ {}", floor.at_least));
+        for column in [&mut requests, &mut needed, &mut may_miss] {
+            column.push(UNMEASURED.to_owned());
+        }
+        decides.push(floor.can_pass.map_or_else(|| UNMEASURED.to_owned(), yes_or_no));
+    }
+    let columns = vec![
+        Column::words("objective", names),
+        Column::words("limit", limits),
+        Column::numbers("requests", requests),
+        Column::numbers("needed", needed),
+        Column::numbers("may miss", may_miss).ranked(1),
+        Column::words("can pass", decides),
     ];
     page.blank();
     let lines = lay_out(columns, page.width());
     page.table_header(&lines);
-    for (line, row) in lines.rows.iter().zip(&report.objectives) {
+    for (index, line) in lines.rows.iter().enumerate() {
         page.table_row(line, None);
-        page.remark_if(row.note.as_ref(), 2);
+        match rows.get(index) {
+            Some(row) => page.remark_if(remark(row).as_ref(), 2),
+            None => page.remark_if(forecast.capacity.as_ref().map(|floor| &floor.note), 2),
+        }
+    }
+    if rows.iter().any(|row| !row.pooled) {
+        page.remark("requests are those of one trial; a success rate counts those of all trials together", 0);
+    }
+}
+
+fn yes_or_no(can_pass: bool) -> String {
+    if can_pass { "yes" } else { "no" }.to_owned()
+}
+
+/// What to know of an objective, and what to change.
+fn remark(row: &ObjectiveForecast) -> Option<String> {
+    let mut parts = row.notes.clone();
+    if !row.changes.is_empty() {
+        parts.push(format!("write {}", alternatives(&row.changes)));
+    } else if row.can_pass == Some(false) {
+        parts.push("no trial that a contract may ask for can decide it; lower what it asks".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn others(page: &mut Page, forecast: &Forecast) {
+    page.blank();
+    for other in &forecast.others {
+        let fits = match other.fit {
+            Fit::Whole => "all of it fits into its budget",
+            Fit::Fewest => "it fits into its budget if few trials are enough",
+            Fit::FirstLook => "not all of it fits into its budget",
+            Fit::TooSmall => "its budget ends before the first look",
+        };
+        let text = format!(
+            "--plan {}: {} trials, {} under load; {fits}",
+            other.plan.name(),
+            range(other.cost.trials, grouped),
+            range(other.cost.load_time_ns, long_time)
+        );
+        page.remark(&text, 0);
+    }
+    if forecast.search.is_none() && forecast.plan != Plan::Check {
+        page.remark("without a `search` in `traffic` the capacity is told from the listed loads alone", 0);
     }
 }

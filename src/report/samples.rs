@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::contract::MetricUnit;
+use crate::contract::{MetricUnit, Plan};
 use crate::judge::{Check, Claim, Reason, Status, Verdict};
 use crate::observe::{Outcome, Warning};
 use crate::record::*;
@@ -59,9 +59,13 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
         trial,
         seed: 42,
         schedule_digest: Digest::of(&[trial as u8]),
-        planned: Some(TrialCounts { warm_up: 50, window: 300, drain: 60 }),
+        planned: Some(TrialCounts { warm_up: 150, window: 300, drain: 60 }),
         window_ns: 15_000 * MS,
         complete: true,
+        given_up: false,
+        took_ns: 20_500 * MS,
+        headroom: Some(0.5),
+        held: Some(good == 300),
         window: WindowCounts {
             scheduled: 300,
             decided: 300,
@@ -81,6 +85,9 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
             quantile: Some(204 * MS),
             lower: Some(196 * MS),
             upper: Some(231 * MS),
+            headroom: Some(0.5),
+            inflation: Some(1.0),
+            alone: AloneCounts::default(),
         }],
         drift: Some(DriftRecord { slope_per_s: 0.01, t: 0.2, growth: 0.0, drifting: false }),
         health: HealthRecord {
@@ -158,8 +165,12 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
             log_tail: Vec::new(),
             notices: Vec::new(),
         },
+        audit: None,
         stopped: None,
-        completeness: Completeness { planned: 4, measured: 4 },
+        plan: Plan::Check,
+        budget: BudgetRecord::default(),
+        searches: Vec::new(),
+        completeness: Completeness { planned: 4, measured: 4, cells: Vec::new() },
         capacity: None,
         probes: vec![ProbeRecord {
             name: "restart_count".to_owned(),
@@ -190,15 +201,28 @@ pub(super) fn pass() -> RunResult {
     ];
     let mut result = result("quickstart", steps, checks, Status::Pass);
     result.endpoint.kind = EndpointKind::Simulated;
-    result.capacity = Some(CapacityRecord {
-        holds_at: Some(rate(30)),
-        breaks_at: None,
-        confidence: None,
-        goodput: Some(29.8),
-        non_monotone: false,
-        binding: Some(binding(30, false, 2)),
-    });
+    result.capacity = Some(listed(Some(rate(30)), None, 29.8, binding(30, false, 2)));
     result
+}
+
+/// The capacity of listed loads, each tried once.
+fn listed(holds_at: Option<Load>, breaks_at: Option<Load>, goodput: f64, binding: Binding) -> CapacityRecord {
+    CapacityRecord {
+        holds_at,
+        breaks_at,
+        point: None,
+        claim: Claim::ThisRun,
+        method: "listed loads".to_owned(),
+        confidence: None,
+        confidence_of_end: None,
+        seeds: 1,
+        trials: 3,
+        requests_per_trial: Some(300),
+        goodput: Some(goodput),
+        non_monotone: false,
+        changed: false,
+        binding: Some(binding),
+    }
 }
 
 fn binding(per_second: u64, broke: bool, violations: u64) -> Binding {
@@ -252,15 +276,8 @@ pub(super) fn fail() -> RunResult {
         stability("oom_count", Status::Unknown, Reason::ProbeFailed, None, Some("after the load: exit status 2")),
     ];
     let mut result = result("gamma-26b-chat", steps, checks, Status::Fail);
-    result.completeness = Completeness { planned: 5, measured: 3 };
-    result.capacity = Some(CapacityRecord {
-        holds_at: Some(rate(10)),
-        breaks_at: Some(rate(20)),
-        confidence: None,
-        goodput: Some(10.0),
-        non_monotone: false,
-        binding: Some(binding(20, true, 41)),
-    });
+    result.completeness = Completeness { planned: 5, measured: 3, cells: Vec::new() };
+    result.capacity = Some(listed(Some(rate(10)), Some(rate(20)), 10.0, binding(20, true, 41)));
     result
 }
 
@@ -288,7 +305,7 @@ pub(super) fn cancelled() -> RunResult {
     let checks = vec![check("ttft_p95", Status::Unknown, Reason::Cancelled, "≤ 500ms", "204 ms")];
     let mut result = result("stopped", vec![only], checks, Status::Unknown);
     result.stopped = Some(Stop::Signal { number: 2 });
-    result.completeness = Completeness { planned: 3, measured: 0 };
+    result.completeness = Completeness { planned: 3, measured: 0, cells: Vec::new() };
     result
 }
 
@@ -334,6 +351,9 @@ pub(super) fn spoken() -> RunResult {
             quantile: Some(420_000),
             lower: Some(411_000),
             upper: Some(520_000),
+            headroom: Some(0.1),
+            inflation: Some(1.0),
+            alone: AloneCounts::default(),
         }];
     }
     let checks = vec![
@@ -359,7 +379,7 @@ pub(super) fn not_ready() -> RunResult {
         "INFO loading ./model".to_owned(),
         "\x1b[31mERROR\x1b[0m CUDA out of memory <GPU 0> @ops | see #12".to_owned(),
     ];
-    result.completeness = Completeness { planned: 2, measured: 0 };
+    result.completeness = Completeness { planned: 2, measured: 0, cells: Vec::new() };
     result.probes.clear();
     result
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::figures::{self, Percentile, UNMEASURED, check_name, grouped, per_second, quantile, share};
 use super::layout::Column;
+use crate::judge::warm_up_too_short;
 use crate::observe::Outcome;
 use crate::record::{RunResult, StepRecord};
-use crate::units::{Load, Share};
+use crate::units::{Load, Share, format_nanos};
 
 /// Marks the load that must hold.
 pub(super) const MARK: &str = "▸";
@@ -146,6 +147,12 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
         }
     }
     remarks.extend(step.reasoning_share.and_then(reasoning));
+    // Where requests pile up no warm-up is long enough, and that is told below.
+    let is_steady = !told.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
+    remarks.extend(warm_up_too_short(step).filter(|_| is_steady).map(|(warm_up, needed)| {
+        let (warm_up, needed) = (format_nanos(warm_up), format_nanos(needed));
+        format!("the warm-up of {warm_up} is shorter than three median E2E ({needed}): the window may begin too fast")
+    }));
     remarks.extend(
         told.iter()
             .filter_map(|trial| trial.drift)
@@ -153,10 +160,12 @@ pub(super) fn remarks(step: &StepRecord) -> Vec<String> {
             .map(|drift| format!("requests pile up: {:+.2} in flight per second", drift.slope_per_s)),
     );
     remarks.extend(told.iter().flat_map(|trial| &trial.health.faults).map(|fault| format!("load generator: {fault}")));
-    let repeated = step.trials.iter().filter(|trial| trial.is_void() && !told.contains(trial));
-    remarks.extend(
-        repeated.map(|trial| format!("a trial before was void and was repeated: {}", trial.health.faults.join("; "))),
-    );
+    let spoilt = step.spoilt();
+    let others = step.trials.iter().filter(|trial| trial.is_void() && !told.contains(trial));
+    remarks.extend(others.map(|trial| {
+        let what = if spoilt.contains(&trial) { "a trial was void" } else { "a trial was void and was repeated" };
+        format!("{what}: {}", trial.health.faults.join("; "))
+    }));
     remarks
 }
 

@@ -2,7 +2,7 @@
 
 use super::figures::{UNMEASURED, check_name, grouped};
 use super::layout::{Column, Page, lay_out, shortened};
-use super::{conclusion, figures, sweep};
+use super::{conclusion, figures, search, sweep};
 use crate::judge::{Check, Verdict};
 use crate::record::RunResult;
 
@@ -26,6 +26,10 @@ pub fn terminal(result: &RunResult, width: usize, color: bool) -> String {
         }
     }
     steps(&mut page, result);
+    if !result.searches.is_empty() {
+        page.blank();
+        page.table(search::columns(result));
+    }
     footer(&mut page, result);
     page.finish()
 }
@@ -48,8 +52,8 @@ fn checks(page: &mut Page, verdict: &Verdict) {
             Column::words("check", cut(&names, room[0])),
             Column::words("limit", cut(&limits, room[1])),
             Column::words("observed", cut(&observed, room[2])),
-            Column::words("interval", column(|c| c.interval.as_ref().map(interval))).ranked(1),
-            Column::numbers("n", column(|c| c.samples.map(grouped))),
+            Column::words("interval", column(|c| c.interval.as_ref().map(interval))).ranked(2),
+            Column::numbers("n", column(|c| c.samples.map(grouped))).ranked(1),
             Column::words("status", column(|c| Some(c.status.word().to_owned()))),
             Column::words("reason", column(|c| Some(c.reason.code().to_owned()))),
         ],
@@ -58,11 +62,19 @@ fn checks(page: &mut Page, verdict: &Verdict) {
     page.table_header(&lines);
     for (index, (line, check)) in lines.rows.iter().zip(&verdict.checks).enumerate() {
         page.table_row(line, Some(check.status));
-        for (full, room) in [(&names, room[0]), (&limits, room[1]), (&observed, room[2])] {
-            page.remark_if(full.get(index).filter(|text| text.chars().count() > room), 2);
+        for (what, full, room) in
+            [("", &names, room[0]), ("limit ", &limits, room[1]), ("observed ", &observed, room[2])]
+        {
+            let whole = full.get(index).filter(|text| text.chars().count() > room);
+            page.remark_if(whole.map(|text| format!("{what}{text}")).as_ref(), 2);
         }
-        let between = check.interval.as_ref().filter(|_| !lines.left_out.is_empty());
-        page.remark_if(between.map(|ends| format!("interval {}", interval(ends))).as_ref(), 2);
+        let is_left_out = |name: &str| lines.left_out.iter().any(|left_out| left_out == name);
+        let between = check.interval.as_ref().filter(|_| is_left_out("interval"));
+        let counted = check.samples.filter(|_| is_left_out("n"));
+        let rest =
+            [between.map(|ends| format!("interval {}", interval(ends))), counted.map(|n| format!("n {}", grouped(n)))];
+        let rest: Vec<String> = rest.into_iter().flatten().collect();
+        page.remark_if((!rest.is_empty()).then(|| rest.join(", ")).as_ref(), 2);
         page.remark_if(check.note.as_ref(), 2);
     }
 }

@@ -21,6 +21,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A schedule of one's own: arrivals in order of time, and the length of the window that holds the measured ones.
+    pub fn new(arrivals: Vec<Arrival>, window_ns: u64) -> Self {
+        let mut digest = DigestBuilder::default();
+        for arrival in &arrivals {
+            digest.word(arrival.offset_ns);
+        }
+        Self { arrivals, window_ns, digest: digest.finish() }
+    }
+
     /// The arrivals, in order of time.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
@@ -29,6 +38,13 @@ impl Schedule {
     /// `D(N)`: the length of the window in nanoseconds, so that `N / D(N)` is the offered load.
     pub fn window_ns(&self) -> u64 {
         self.window_ns
+    }
+
+    /// From the first due instant of the window to its last; `None` for an empty window.
+    pub fn window_span_ns(&self) -> Option<u64> {
+        let mut window = self.arrivals.iter().filter(|arrival| arrival.segment == Segment::Window);
+        let first = window.next()?.offset_ns;
+        Some(window.next_back().map_or(0, |last| last.offset_ns - first))
     }
 
     /// SHA-256 over the little-endian offsets.
@@ -71,11 +87,7 @@ pub fn open_loop(process: ArrivalProcess, rate: Rate, counts: TrialCounts, seed:
             }
         }
     }
-    let mut digest = DigestBuilder::default();
-    for arrival in &arrivals {
-        digest.word(arrival.offset_ns);
-    }
-    Schedule { arrivals, window_ns: segment_nanos(counts.window, rate), digest: digest.finish() }
+    Schedule::new(arrivals, segment_nanos(counts.window, rate))
 }
 
 #[cfg(test)]

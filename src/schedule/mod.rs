@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use arrivals::{Arrival, Schedule, open_loop, segment_nanos};
-pub use plan::{PlannedTrial, TrialShape, plan_digest};
+pub use plan::{PlannedTrial, TrialShape};
 pub use words::{ARRIVAL_STREAM, CASE_STREAM, Words};
 
 use crate::units::{Digest, DigestBuilder, Rate};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ArrivalProcess, ConcurrencyPlan, Schedule, TrialCounts, open_loop};
-use crate::units::{Digest, DigestBuilder, Load, Rate};
+use crate::units::{Digest, Load, Rate};
 
 /// One planned trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +58,4 @@ impl PlannedTrial {
             TrialShape::Closed(plan) => Duration::from_nanos(plan.end_ns()),
         }
     }
-}
-
-/// SHA-256 over all planned trials: seed and schedule digest of each.
-pub fn plan_digest(trials: &[PlannedTrial]) -> Digest {
-    let mut digest = DigestBuilder::default();
-    for trial in trials {
-        digest.word(trial.seed);
-        digest.field(trial.schedule_digest().as_str().as_bytes());
-    }
-    digest.finish()
 }

@@ -1,7 +1,8 @@
 //! The embedded simulated endpoint: a server whose answer is known.
 //!
 //! [`Engine`] is the queueing model, pure and in virtual time; [`Server`] puts the same engine behind a real socket. What
-//! a [`Profile`] says about faults is decided by number, time and seed, so that a run can be repeated.
+//! a [`Profile`] says about faults is decided by number, time and seed, so that a run can be repeated. [`rehearse`] carries out a
+//! whole run against the engine without a socket or a clock.
 
 mod body;
 mod command;
@@ -10,6 +11,7 @@ mod engine;
 mod faults;
 mod metrics;
 mod profile;
+mod rehearsal;
 mod render;
 mod request;
 mod server;
@@ -17,11 +19,12 @@ mod service;
 mod wire;
 
 pub use command::{SimulateError, read_profile, run_command};
-pub use engine::{Emission, Engine, Job, Occupancy, Refusal};
+pub use engine::{Emission, Engine, Job, LengthSource, Lengths, Occupancy, Refusal};
 pub use profile::{
-    Batch, Fault, Model, Nanos, Profile, ProfileError, PromptTokens, Queue, ServiceTime, SharePart, Slots, What, When,
-    parse_profile, profile_schema,
+    Batch, Drawn, DrawnLengths, Fault, Model, Nanos, Profile, ProfileError, PromptTokens, Queue, ServiceTime,
+    SharePart, Slots, What, When, parse_profile, profile_schema,
 };
+pub use rehearsal::{Stage, rehearse, rehearse_trial};
 pub use server::{ExitRequested, Server};
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::engine::Lengths;
 use super::profile::{LONGEST_REPLY, Profile, PromptTokens};
 
 /// The two kinds of request that are answered.
@@ -56,6 +57,19 @@ struct Message {
 struct StreamOptions {
     #[serde(default)]
     include_usage: Option<bool>,
+}
+
+impl Asked {
+    /// With the lengths that were drawn for it; a reply longer than its limit is cut there.
+    pub(super) fn with(mut self, drawn: Lengths) -> Self {
+        self.prompt_tokens = drawn.prompt.unwrap_or(self.prompt_tokens);
+        if let Some(tokens) = drawn.output
+            && !(self.limited && tokens >= self.output_tokens)
+        {
+            (self.output_tokens, self.limited) = (tokens, false);
+        }
+        self
+    }
 }
 
 /// Reads the body of a request.
@@ -141,6 +155,24 @@ mod tests {
         assert!(!completion.stream);
         let again = asked(Kind::Completion, r#"{"prompt":"one two","max_tokens":3}"#).expect("a request");
         assert_eq!(again.text_seed, completion.text_seed);
+    }
+
+    #[test]
+    fn a_drawn_length_ends_by_itself_unless_the_limit_cuts_it() {
+        for (limit, drawn, want) in [
+            (Some(8), Some(5), (5, false)),
+            (Some(8), Some(8), (8, true)),
+            (Some(8), Some(20), (8, true)),
+            (None, Some(20), (20, false)),
+            (Some(8), None, (8, true)),
+        ] {
+            let limit_key = limit.map_or_else(String::new, |limit: u32| format!(r#","max_tokens":{limit}"#));
+            let body = format!(r#"{{"prompt":"a"{limit_key}}}"#);
+            let found =
+                asked(Kind::Completion, &body).expect("a request").with(Lengths { prompt: Some(9), output: drawn });
+            assert_eq!((found.output_tokens, found.limited), want, "{limit:?} {drawn:?}");
+            assert_eq!(found.prompt_tokens, 9);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::{Place, ReplyBody, TokenStream};
 use super::driver::{Driver, SteadyClock};
-use super::engine::Refusal;
+use super::engine::{LengthSource, Lengths, Refusal};
 use super::faults::{Ending, FaultScript, ServerFault, Treatment};
 use super::metrics::{Counters, page};
 use super::profile::Profile;
@@ -25,6 +25,14 @@ use super::wire::{RequestLog, RequestRecord, Wire};
 /// The longest body of a request.
 const LONGEST_BODY: usize = 16 << 20;
 
+/// What depends on the order of requests.
+#[derive(Debug)]
+struct Script {
+    faults: FaultScript,
+    lengths: LengthSource,
+    requests: u64,
+}
+
 /// What all connections share.
 #[derive(Debug)]
 pub(super) struct Endpoint {
@@ -33,8 +41,8 @@ pub(super) struct Endpoint {
     pub(super) driver: Arc<Driver>,
     pub(super) log: Option<Arc<RequestLog>>,
     pub(super) counters: Arc<Counters>,
-    /// The fault script and the number of requests so far.
-    script: Mutex<(FaultScript, u64)>,
+    /// What is left to come of all that depends on the order of requests.
+    script: Mutex<Script>,
     ready_at_ns: AtomicU64,
     /// Ends the connections of the present life; each restart makes a new one.
     life: Mutex<CancellationToken>,
@@ -55,12 +63,12 @@ impl Endpoint {
         let stop = CancellationToken::new();
         Self {
             ready_at_ns: AtomicU64::new(profile.ready_after.0),
+            script: Mutex::new(Script { faults: script, lengths: LengthSource::new(&profile), requests: 0 }),
             profile,
             clock,
             driver,
             log: log.map(Arc::new),
             counters: Arc::default(),
-            script: Mutex::new((script, 0)),
             life: Mutex::new(stop.child_token()),
             stop,
             exit_code: OnceLock::new(),
@@ -150,7 +158,7 @@ impl Endpoint {
         if !self.is_ready() {
             return Ok(self.refuse(503, "the model is loading", None));
         }
-        let treatment = self.treatment(received_ns);
+        let (treatment, lengths) = self.treatment(received_ns);
         for fault in &treatment.server {
             self.strike(*fault);
         }
@@ -164,7 +172,7 @@ impl Endpoint {
             return Ok(self.refuse(status, "refused by the fault script", retry_after));
         }
         let asked = match read(kind, body, &self.profile) {
-            Ok(asked) => asked,
+            Ok(asked) => asked.with(lengths),
             Err(problem) => return Ok(self.refuse(400, &problem, None)),
         };
         let place = match self.driver.submit(received_ns, asked.prompt_tokens, asked.output_tokens) {
@@ -186,12 +194,12 @@ impl Endpoint {
         }
     }
 
-    /// What the fault script says about the next request.
-    fn treatment(&self, received_ns: u64) -> Treatment {
+    /// What the fault script says about the next request, and the lengths that are drawn for it.
+    fn treatment(&self, received_ns: u64) -> (Treatment, Lengths) {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
-        script.1 += 1;
-        let number = script.1;
-        script.0.strike(number, received_ns)
+        script.requests += 1;
+        let number = script.requests;
+        (script.faults.strike(number, received_ns), script.lengths.next_lengths())
     }
 
     /// The model has no place for a request.

@@ -1,20 +1,26 @@
-//! Intervals, tests and quantile ranks: pure functions of counts and series (method, sections 4, 6 and 7).
+//! Intervals, tests and quantile ranks: pure functions of counts and series (method, sections 4 and 6 to 8).
 
 mod beta;
 mod binomial;
 mod drift;
+mod headroom;
 mod inflation;
 mod ranks;
 mod sequential;
+mod student;
 
 pub use binomial::{
     Counts, Decision, Evidence, decide, fail_min, fails, lower_bound, n_pass, p_fail, p_pass, pass_max, passes,
     share_estimate, upper_bound,
 };
 pub use drift::{Drift, MIN_DRIFT_ARRIVALS, drift};
+pub use headroom::{
+    HEADROOM_LIMIT, HeadroomLook, TrialHeadroom, look_alpha, look_at_headroom, mean_interval, trials_to_decide,
+};
 pub use inflation::{Inflation, inflation};
 pub use ranks::{QuantileRanks, quantile_ranks};
 pub use sequential::{SequentialPlan, sequential_plan};
+pub use student::t_quantile;
 
 /// A number that never travels without its interval and its origin.
 #[derive(Debug, Clone, Copy, PartialEq)]

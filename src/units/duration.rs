@@ -50,6 +50,12 @@ pub fn format_duration(duration: Duration) -> String {
     format!("{}{unit}", format_scaled(nanos, scale))
 }
 
+/// The next longer duration that a person would write: whole seconds, from ten minutes on whole minutes.
+pub fn rounded_up(duration: Duration) -> Duration {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    Duration::from_secs(if seconds < 600 { seconds } else { seconds.next_multiple_of(60) })
+}
+
 /// Writes measured nanoseconds for a person: three significant digits and a unit.
 pub fn format_nanos(nanos: u64) -> String {
     let (unit, scale) = match nanos {
@@ -95,6 +101,13 @@ mod tests {
         }
         assert_eq!(format_duration(Duration::from_millis(1500)), "1.5s");
         assert_eq!(format_duration(Duration::from_secs(120)), "2m");
+    }
+
+    #[test]
+    fn a_duration_is_rounded_up_to_what_a_person_writes() {
+        for (millis, text) in [(0, "0s"), (144_001, "145s"), (145_000, "145s"), (600_001, "11m"), (7_200_000, "2h")] {
+            assert_eq!(format_duration(rounded_up(Duration::from_millis(millis))), text);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod ratio;
 mod share;
 
 pub use digest::{Digest, DigestBuilder};
-pub use duration::{format_duration, format_nanos, parse_duration};
+pub use duration::{format_duration, format_nanos, parse_duration, rounded_up};
 pub use rate::{Load, Rate};
 pub use ratio::{format_measured_ratio, format_ratio, parse_ratio};
 pub use share::Share;

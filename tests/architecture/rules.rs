@@ -7,7 +7,7 @@ use crate::source::{Reference, Token, references, tokens, without_tests};
 /// One node of the module graph.
 ///
 /// A node is a top-level module, with two kinds of exception, written `parent::child`: the shell half of a half-pure
-/// module (`record::store`) or its pure half (`simulate::profile`, `simulate::engine`), and `judge::verdict`. The last one
+/// module (`record::store`) or its pure half (`simulate::profile` and its like), and `judge::verdict`. The last one
 /// holds the published types of a verdict and nothing else. A result carries its verdict and a verdict is computed from a
 /// result, so `judge` and `record` would import each other; the types alone stand below both, and `record` may name them
 /// but not `judge`.
@@ -33,20 +33,60 @@ pub(crate) const NODES: &[Node] = &[
     pure("audio", &["units"]),
     pure("workload", &["units", "audio", "schedule"]),
     pure("observe", &["units", "audio"]),
-    pure("contract", &["units", "audio", "schedule", "workload", "observe"]),
     pure("judge::verdict", &["units"]),
+    pure("contract", &["units", "audio", "schedule", "workload", "observe", "judge::verdict"]),
     pure("record", &["units", "stats", "schedule", "observe", "contract", "judge::verdict"]),
-    pure("judge", &["units", "stats", "schedule", "observe", "contract", "record", "judge::verdict"]),
+    pure("search", &["units", "stats", "schedule", "contract", "record", "judge::verdict"]),
+    pure("judge", &["units", "stats", "schedule", "observe", "contract", "record", "search", "judge::verdict"]),
     pure(
         "report",
-        &["units", "stats", "schedule", "workload", "observe", "contract", "record", "judge", "judge::verdict"],
+        &[
+            "units",
+            "stats",
+            "schedule",
+            "workload",
+            "observe",
+            "contract",
+            "record",
+            "search",
+            "judge",
+            "judge::verdict",
+        ],
     ),
     pure("simulate::profile", &["units"]),
     pure("simulate::engine", &["units", "stats", "schedule", "simulate::profile"]),
+    pure("simulate::faults", &["schedule", "simulate::profile"]),
+    // A run in virtual time: the real schedule, records, summary, plan and judge around the model of an endpoint.
+    pure(
+        "simulate::rehearsal",
+        &[
+            "units",
+            "schedule",
+            "observe",
+            "contract",
+            "record",
+            "search",
+            "judge",
+            "simulate::profile",
+            "simulate::engine",
+            "simulate::faults",
+        ],
+    ),
     shell("record::store", &["units", "schedule", "observe", "contract", "judge::verdict", "record"]),
     shell("probe", &["units", "contract", "record"]),
     shell("endpoint", &["units", "observe", "contract", "record"]),
-    shell("simulate", &["units", "stats", "schedule", "simulate::profile", "simulate::engine"]),
+    shell(
+        "simulate",
+        &[
+            "units",
+            "stats",
+            "schedule",
+            "simulate::profile",
+            "simulate::engine",
+            "simulate::faults",
+            "simulate::rehearsal",
+        ],
+    ),
     // Records are appended as requests finish, so the driver is handed the open end of `requests.jsonl`. It trusts the same
     // certificates as the question whether the endpoint is ready.
     shell(
@@ -65,6 +105,7 @@ pub(crate) const NODES: &[Node] = &[
             "contract",
             "judge::verdict",
             "record",
+            "search",
             "judge",
             "report",
             "record::store",

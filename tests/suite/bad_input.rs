@@ -40,6 +40,68 @@ fn all_faults_of_a_contract_are_told_at_once_with_their_places() {
 }
 
 #[test]
+fn evidence_that_cannot_be_gathered_is_refused_with_what_could() {
+    let text = Contract::of(SIMULATED).text();
+    // 8 to warm up, 60 measured and 320 to drain until 8 s are over: 388 requests at 40/s are 9.7 s.
+    let traffic = "  search: { from: 64/s, to: 10/s, precision: 90% }
+  repeats: [5, 3, 3]
+  budget: { check: 9s }
+";
+    let text = text.replace("  claim: this_run\n", traffic);
+    let text = text.replace("  at_load: 40/s\n", "  at_load: 40/s\n  capacity: { at_least: 0/s }\n");
+    let scene = Scene::new();
+    scene.write("contract.yaml", &text);
+    let said = refused(
+        &scene,
+        &[
+            "/traffic/search/to: nothing lies between 64/s and 10/s",
+            "/traffic/search/precision",
+            "/traffic/repeats/1: less than 5 before it",
+            "/traffic/repeats/2",
+            "/traffic/budget/check: one trial at 40/s takes 10s; write at least that",
+            "/slo/capacity/at_least",
+        ],
+    );
+    assert!(said.contains("6 faults in contract.yaml"), "{said}");
+    // A floor above everything that would be tried, and what only an open loop has.
+    let floor =
+        Contract::of(SIMULATED).text().replace("at_load: 40/s", "at_load: 40/s\n  capacity: { at_least: 61/s }");
+    scene.write("contract.yaml", floor);
+    refused(&scene, &["/slo/capacity/at_least: no load of the contract reaches it", "`loads: [61/s]`"]);
+    let closed = Contract::of(SIMULATED)
+        .text()
+        .replace("constant", "closed\n  search: { from: 1/s, to: 2/s }")
+        .replace("loads: [40/s, 60/s]", "concurrency: [1, 2]")
+        .replace("requests: 60,", "window: 1s,")
+        .replace("at_load: 40/s", "at_concurrency: 2\n  capacity: { at_least: 2/s }");
+    scene.write("contract.yaml", closed);
+    refused(&scene, &["/traffic/search: a closed loop", "/slo/capacity: a closed loop", "2 faults"]);
+}
+
+#[test]
+fn a_limit_that_no_sample_in_the_budget_can_decide_is_told_before_any_load() {
+    let text = Contract::of(SIMULATED)
+        .text()
+        .replace("this_run", "typical_run")
+        .replace("percentile: 95", "percentile: 99.9")
+        .replace("at_least: 100%", "at_least: 99.9%");
+    let scene = Scene::with(&Contract::of(SIMULATED), "");
+    scene.write("contract.yaml", &text);
+    // 1 / 0.001 requests in each trial; ln(0.05 / 3) / ln(0.999) = 4092.3 in all, 512 in each of 8 trials.
+    let ran = scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(0).began_nothing();
+    ran.shows(&[
+        "UNKNOWN whatever is measured",
+        "`requests: 1000`",
+        "`requests: 512`",
+        "success rate ≥ 99.9% 480 4,093",
+    ]);
+    // What it says to write is enough.
+    scene.write("contract.yaml", text.replace("requests: 60,", "requests: 1000,"));
+    let ran = scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(0);
+    assert!(!ran.stdout.contains("UNKNOWN"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_contract_that_is_not_there_is_asked_for() {
     let scene = Scene::new();
     let ran = scene.run(scene.goodput(&["gate"])).exits(2);
@@ -184,7 +246,7 @@ fn usage_that_is_wrong_is_exit_2_and_help_lists_only_what_works() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands, ["gate", "validate", "smoke", "judge", "simulate", "schema"]);
+    assert_eq!(commands, ["gate", "validate", "smoke", "judge", "audit", "simulate", "schema"]);
     for command in commands {
         scene.run(scene.goodput(&[command, "--help"])).exits(0).shows(&[&format!("goodput {command}")]);
     }

@@ -179,13 +179,20 @@ fn validate_prints_the_plan_and_what_it_cannot_decide() {
     let mut contract = Contract::of(SIMULATED);
     contract.trial = "requests: 40, warm_up: 500ms";
     let scene = Scene::with(&contract, "");
-    // The fewest requests of which none may miss so that P95 holds at 95 %: 0.95^59 < 0.05 < 0.95^58.
-    let ran = scene.run(scene.goodput(&["validate", "contract.yaml"])).exits(0);
-    ran.shows(&["40/s", "60/s", "E2E P95 ≤ 8s 40 59 no"]).began_nothing();
-    let ran = scene.run(scene.goodput(&["validate", "--output-format", "json", "contract.yaml"])).exits(0);
+    let validate = |arguments: &[&str]| {
+        let arguments = [&["validate", "contract.yaml"], arguments].concat();
+        scene.run(scene.goodput(&arguments)).exits(0).began_nothing()
+    };
+    // The fewest requests of which none may miss so that P95 holds at 95 % on one schedule: 0.95^59 < 0.05 < 0.95^58.
+    validate(&[]).shows(&["40/s", "60/s", "E2E P95 ≤ 8s 40 59 — no", "`requests: 59`", "--plan release"]);
+    let ran = validate(&["--output-format", "json"]);
     let plan: Value = serde_json::from_str(&ran.stdout).unwrap();
     let objective = &plan["objectives"][1];
-    assert_eq!((&objective["smallest_sample"], &objective["reached"]), (&59.into(), &false.into()), "{objective}");
+    assert_eq!((&objective["smallest_sample"], &objective["can_pass"]), (&59.into(), &false.into()), "{objective}");
+    assert_eq!(objective["changes"][0]["requests"], 59, "{objective}");
+    // One violation of 20 is what P95 allows, so 40 requests in each of at least three trials can decide it.
+    scene.write("contract.yaml", contract.text().replace("this_run", "typical_run"));
+    validate(&["--plan", "baseline"]).shows(&["Plan baseline", "E2E P95 ≤ 8s 40 20 2 yes"]);
 }
 
 #[test]

@@ -86,14 +86,24 @@ fn a_request_that_is_lost_or_added_is_noticed() {
 /// A capacity that nothing measured.
 fn capacity(load: &Value) -> Value {
     serde_json::json!({
-        "holds_at": load, "breaks_at": null, "confidence": null, "goodput": 1000.0, "non_monotone": false, "binding": null
+        "holds_at": load, "breaks_at": null, "point": null, "claim": "this_run", "method": "listed loads",
+        "confidence": null, "confidence_of_end": null, "seeds": 1, "trials": 2, "requests_per_trial": 20, "goodput": 1000.0,
+        "non_monotone": false, "changed": false, "binding": null
     })
 }
 
 #[test]
 fn an_edited_result_is_noticed() {
-    let edits: [fn(&mut Value); 6] = [
+    let edits: [fn(&mut Value); 11] = [
         |result| result["steps"][0]["trials"][0]["window"]["decided"] = 19.into(),
+        |result| {
+            result["steps"][0]["trials"][0]["held"] =
+                (!result["steps"][0]["trials"][0]["held"].as_bool().unwrap_or(false)).into()
+        },
+        |result| result["budget"]["exhausted"] = true.into(),
+        |result| result["plan_digest"] = "00".repeat(32).into(),
+        |result| result["steps"][0]["trials"][0]["schedule_digest"] = "00".repeat(32).into(),
+        |result| result["steps"][0]["trials"][0]["took_ns"] = 1.into(),
         |result| result["steps"][1]["goodput"] = 1000.0.into(),
         |result| result["verdict"]["overall"] = "PASS".into(),
         |result| result["capacity"] = capacity(&result["steps"][0]["load"]),
@@ -108,6 +118,27 @@ fn an_edited_result_is_noticed() {
         let ran = judge(&scene, &folder).exits(70);
         assert!(ran.stderr.contains("is not what the evidence yields"), "edit {number}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn what_a_result_says_of_its_plan_is_held_against_the_requests() {
+    let (scene, folder) = finished();
+    let whole = read(&folder.join("result.json"));
+    let with = |change: fn(&mut Value), code: i32, words: &str| {
+        fs::write(folder.join("result.json"), &whole).unwrap();
+        edit(&folder, change);
+        judge(&scene, &folder).exits(code).says(&[words]);
+    };
+    with(|result| result["steps"][0]["load"]["rate_milli"] = 1_234.into(), 70, "was not due when its schedule says");
+    with(
+        |result| result["contract"]["slo"]["objectives"][1]["at_most"] = "9s".into(),
+        70,
+        "its contract is not that of",
+    );
+    with(|result| result["steps"][0]["load"]["rate_milli"] = 0.into(), 2, "cannot have been");
+    with(|result| result["steps"][0]["load"] = serde_json::json!({ "clients": 4 }), 2, "cannot have been");
+    with(|result| result["steps"][0]["trials"][0]["took_ns"] = u64::MAX.into(), 2, "cannot have been");
+    with(|result| result["steps"][0]["trials"][0]["planned"]["window"] = u64::MAX.into(), 2, "cannot have been");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The tests that go through the real binary, and those of the driver over real sockets.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
+mod accuracy;
+mod audit;
 mod bad_input;
+mod capacity;
 #[path = "../support/client.rs"]
 mod client;
 mod dialects;
@@ -13,6 +16,8 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+#[path = "../support/queues.rs"]
+mod queues;
 mod real;
 mod realtime;
 #[path = "../support/run.rs"]

@@ -61,6 +61,7 @@ workload:
   {workload}
 traffic:
   model: constant
+  claim: this_run
   loads: [{loads}]
   trial: {{ {trial} }}
 slo:
@@ -326,11 +327,17 @@ impl Ran<'_> {
 /// Asserts that a result follows the published schema.
 #[track_caller]
 pub(crate) fn assert_valid(result: &Value) {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/result.schema.json");
+    assert_follows("result", result);
+}
+
+/// Asserts that a value follows a published schema.
+#[track_caller]
+pub(crate) fn assert_follows(name: &str, value: &Value) {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<String> =
-        validator.iter_errors(result).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
+        validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     assert!(faults.is_empty(), "{faults:#?}");
 }
 

@@ -76,6 +76,7 @@ workload:
   {workload}
 traffic:
   model: constant
+  claim: this_run
   trial: {{ requests: 40, warm_up: 100ms, drain: 10s }}
 slo:
   {slo}

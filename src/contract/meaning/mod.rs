@@ -1,6 +1,7 @@
 //! From what is written to what it means. All faults of meaning are collected; nothing stops at the first.
 
 mod endpoint;
+mod evidence;
 mod headers;
 mod slo;
 mod stability;
@@ -21,7 +22,7 @@ use crate::units::{Rate, Share, UnitError, format_duration, parse_duration};
 
 /// The longest duration that a contract may name. A week is longer than any run that a change can wait for, and keeps every
 /// sum of nanoseconds far from its end.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Replies kept of each case when the contract does not say.
 const DEFAULT_KEEP: u32 = 5;
 
@@ -65,13 +66,17 @@ impl<'a> Meaning<'a> {
         let workload = written.workload.and_then(|workload| self.workload(workload, known.protocol, endpoint.as_ref()));
         let (slo, limit) = written.slo.map_or((None, None), |slo| self.slo(&slo, known));
         let at = slo.as_ref().map(|slo| slo.at);
-        let traffic = written.traffic.and_then(|traffic| self.traffic(&traffic, at, limit.or(known.timeout), limit));
+        let how = written.traffic.unwrap_or_default();
+        let traffic = self.traffic(&how, at, limit.or(known.timeout), limit);
+        let evidence = self.evidence(&how, at, traffic.as_ref());
+        self.reachable(slo.as_ref(), traffic.as_ref(), evidence.as_ref());
         let stability = self.stability(written.stability.unwrap_or_default(), slo.as_ref());
         Some(Contract {
             name: name?,
             endpoint: endpoint?,
             workload: workload?,
             traffic: traffic?,
+            evidence: evidence?,
             slo: slo?,
             stability: stability?,
             samples: samples(written.samples),

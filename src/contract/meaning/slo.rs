@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::evidence::FLOOR;
 use super::{Known, Meaning};
 use crate::contract::document::join;
 use crate::contract::metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
@@ -10,12 +11,13 @@ use crate::contract::model::Slo;
 use crate::contract::raw::{self, Metric, TrafficModel};
 use crate::contract::schema::{AtMost, DurationText};
 use crate::observe::Protocol;
-use crate::units::{Load, Share, format_duration, parse_duration, parse_ratio};
+use crate::units::{Load, Rate, Share, format_duration, parse_duration, parse_ratio};
 
 const OBJECTIVES: &str = "/slo/objectives";
 const REQUEST: &str = "/slo/request";
 const AT_LOAD: &str = "/slo/at_load";
 const AT_CONCURRENCY: &str = "/slo/at_concurrency";
+const CAPACITY: &str = "/slo/capacity";
 
 impl Meaning<'_> {
     /// What must hold, and the largest limit in it on how long a request may take, as far as it could be read.
@@ -33,7 +35,8 @@ impl Meaning<'_> {
         let waits = request.set().chain(of_objectives).filter(|(metric, _)| metric.is_wait());
         let largest = waits.map(|(_, limit)| Duration::from_nanos(limit)).max();
         let objectives: Option<Vec<Objective>> = objectives.into_iter().collect();
-        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at });
+        let capacity = self.capacity(written, known.traffic);
+        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at, capacity });
         (slo, largest)
     }
 
@@ -234,6 +237,16 @@ impl Meaning<'_> {
             return None;
         }
         Some(floor)
+    }
+
+    /// The floor of the capacity, which only an open loop has.
+    fn capacity(&mut self, written: &raw::Slo, traffic: Option<TrafficModel>) -> Option<Rate> {
+        if traffic == Some(TrafficModel::Closed) && self.is_written(written.capacity.as_ref(), CAPACITY) {
+            let message = "a closed loop offers no load of its own, so its capacity is no rate; remove it, or measure in an open loop (`model: poisson`)";
+            self.fault_at_key(CAPACITY, message);
+            return None;
+        }
+        self.rate(written.capacity.as_ref()?.at_least.as_ref(), FLOOR)
     }
 
     /// The load that must hold, of the kind that the traffic model has.

@@ -12,8 +12,8 @@ use crate::units::{Load, Rate, format_duration};
 
 const LOADS: &str = "/traffic/loads";
 const CONCURRENCY: &str = "/traffic/concurrency";
-const WINDOW: &str = "/traffic/trial/window";
-const REQUESTS: &str = "/traffic/trial/requests";
+pub(super) const WINDOW: &str = "/traffic/trial/window";
+pub(super) const REQUESTS: &str = "/traffic/trial/requests";
 const WARM_UP: &str = "/traffic/trial/warm_up";
 const DRAIN: &str = "/traffic/trial/drain";
 

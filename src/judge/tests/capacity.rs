@@ -1,10 +1,18 @@
-//! Capacity, the binding objective, and what a plan can decide.
+//! Capacity and the binding objective.
 
 use super::*;
+use crate::record::settle;
+
+/// The capacity of a run with these steps.
+fn capacity_of(contract: &Contract, steps: &[StepRecord]) -> Option<crate::record::CapacityRecord> {
+    let mut run = RunResult { steps: steps.to_vec(), ..result() };
+    run.steps.iter_mut().flat_map(|step| &mut step.trials).for_each(|trial| settle(&contract.slo, trial));
+    capacity(contract, &run)
+}
 
 #[test]
 fn the_capacity_is_the_interval_below_the_lowest_load_that_broke() {
-    let slo = contract().slo;
+    let contract = contract();
     let held: fn(&mut TrialRecord) = |_| {};
     let broke: fn(&mut TrialRecord) = |t| t.objectives[0].violations = 11;
     let drifts: fn(&mut TrialRecord) = |t| {
@@ -31,7 +39,7 @@ fn the_capacity_is_the_interval_below_the_lowest_load_that_broke() {
                 step
             })
             .collect();
-        let found = capacity(&slo, &steps).map_or_else(
+        let found = capacity_of(&contract, &steps).map_or_else(
             || "none".to_owned(),
             |found| {
                 let show =
@@ -45,7 +53,8 @@ fn the_capacity_is_the_interval_below_the_lowest_load_that_broke() {
 
 #[test]
 fn the_binding_objective_is_named() {
-    let mut slo = contract().slo;
+    let mut contract = contract();
+    let slo = &mut contract.slo;
     slo.objectives.insert(0, Objective::SuccessRate { at_least: share(900_000) });
     slo.objectives.pop();
     let binding = |ttft: ObjectiveEvidence, success: ObjectiveEvidence| {
@@ -53,7 +62,7 @@ fn the_binding_objective_is_named() {
         high.trials[0].objectives = vec![success.clone(), ttft];
         let mut low = step(load(4));
         low.trials[0].objectives = vec![success, evidence("ttft_p99", N, 0, Some(2_700_000_000))];
-        let found = capacity(&slo, &[low, high]).unwrap().binding.unwrap();
+        let found = capacity_of(&contract, &[low, high]).unwrap().binding.unwrap();
         format!("{} {} {} {}/{}", found.objective, found.load, found.broke, found.violations, found.n)
     };
     // 20 of 10 allowed exceed more than 90 of 100 allowed.
@@ -66,65 +75,15 @@ fn the_binding_objective_is_named() {
 
 #[test]
 fn metrics_of_different_units_are_compared_by_their_own_limits() {
-    let mut slo = contract().slo;
+    let mut contract = contract();
     let rtf = Objective::Percentile { metric: RequestMetric::Rtf, quantile: share(990_000), at_most: 500_000 };
     let underrun = Objective::Percentile { metric: RequestMetric::Underrun, quantile: share(990_000), at_most: 0 };
-    slo.objectives = vec![ttft_p99(), rtf, underrun];
+    contract.slo.objectives = vec![ttft_p99(), rtf, underrun];
     let mut low = step(load(4));
     // 0.45 of 0.5 is closer than 2.4 s of 3 s; no silence is no strain on a limit of none.
     let silence = ObjectiveEvidence { quantile: Some(0), ..evidence("underrun_p99", N, 0, None) };
     low.trials[0].objectives =
         vec![evidence("ttft_p99", N, 0, Some(2_400_000_000)), evidence("rtf_p99", N, 0, Some(450_000)), silence];
-    let found = capacity(&slo, &[low]).unwrap().binding.unwrap();
+    let found = capacity_of(&contract, &[low]).unwrap().binding.unwrap();
     assert_eq!((found.objective.as_str(), found.broke), ("rtf_p99", false));
-}
-
-#[test]
-fn the_plan_says_what_its_sample_sizes_can_decide() {
-    let mut contract = contract();
-    contract.slo.objectives = vec![
-        ttft_p99(),
-        Objective::SuccessRate { at_least: share(999_000) },
-        Objective::SuccessRate { at_least: Share::ONE },
-    ];
-    let plan = |contract: &Contract| -> Vec<String> {
-        let show = |plan: planning::ObjectivePlan| {
-            format!(
-                "{} {:?} {} {:?} {:?}: {}",
-                plan.id,
-                plan.budget_requests,
-                plan.smallest_pass,
-                plan.can_pass,
-                plan.most_violations,
-                plan.notes.join("; ")
-            )
-        };
-        planning::decidability(contract).into_iter().map(show).collect()
-    };
-    assert_eq!(
-        plan(&contract),
-        [
-            "ttft_p99 Some(10.0) 299 Some(true) Some(4): ",
-            "success_rate Some(1.0) 2995 Some(false) None: 1000 requests cannot PASS it; 2995 without violation can",
-            "success_rate Some(0.0) 1 Some(true) Some(0): \
-             one violation is FAIL; none of 1000 is PASS, and shows at most 0.3% at 95%",
-        ]
-    );
-    contract.slo.objectives.truncate(1);
-    if let Traffic::Open { counts, .. } = &mut contract.traffic {
-        counts.window = 240;
-    }
-    assert_eq!(
-        plan(&contract),
-        ["ttft_p99 Some(2.4) 299 Some(false) None: 240 requests cannot PASS it; 299 without violation can"],
-        "60 s are just long enough for 3 s and 5%"
-    );
-    if let Traffic::Open { counts, .. } = &mut contract.traffic {
-        counts.window = 200;
-    }
-    assert!(
-        plan(&contract)[0].ends_with(
-            "the window of 50 s is too short for a 5% overload to reach the limit (1m); only drift shows it"
-        )
-    );
 }

@@ -1,4 +1,6 @@
 mod capacity;
+mod generator;
+mod several;
 mod stops;
 mod verdicts;
 
@@ -11,13 +13,13 @@ use url::Url;
 
 use super::*;
 use crate::contract::{
-    CaseSource, CommandProbe, CounterSource, Endpoint, HttpVersion, MetricUnit, Objective, Policy, RequestLimits,
-    RequestMetric, Samples, Slo, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
+    Budget, CaseSource, CommandProbe, CounterSource, Endpoint, EvidencePlan, HttpVersion, MetricUnit, Objective,
+    Policy, RequestLimits, RequestMetric, Samples, Slo, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
 };
 use crate::observe::{Outcome, Protocol};
 use crate::record::{
-    Completeness, DriftRecord, EndpointKind, EndpointRecord, HealthRecord, ObjectiveEvidence, ProbeKind, ProbeRecord,
-    Quantiles, Readiness, Reading, Stop, WindowCounts,
+    AloneCounts, BudgetRecord, Completeness, DriftRecord, EndpointKind, EndpointRecord, HealthRecord,
+    ObjectiveEvidence, ProbeKind, ProbeRecord, Quantiles, Readiness, Reading, Stop, WindowCounts,
 };
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Digest, Load, Rate, Share};
@@ -68,11 +70,20 @@ fn contract() -> Contract {
             request: RequestLimits::from_iter([(RequestMetric::Ttft, 3_000_000_000)]),
             objectives: vec![ttft_p99(), Objective::SuccessRate { at_least: Share::ONE }],
             at: load(4),
+            capacity: None,
         },
+        evidence: one_schedule(),
         stability: vec![row("restarts", counter), row("health", StabilityProbe::ExitCode { command })],
         samples: Samples { keep: 0 },
         policy: Policy { unknown: UnknownPolicy::Block },
     }
+}
+
+/// One trial of each load, judged by itself.
+fn one_schedule() -> EvidencePlan {
+    let long = Duration::from_secs(3_600_000);
+    let budget = Budget { check: long, baseline: long, release: long };
+    EvidencePlan { claim: Claim::ThisRun, looks: vec![1], search: None, budget }
 }
 
 fn evidence(id: &str, n: u64, violations: u64, quantile: Option<u64>) -> ObjectiveEvidence {
@@ -86,6 +97,9 @@ fn evidence(id: &str, n: u64, violations: u64, quantile: Option<u64>) -> Objecti
         quantile,
         lower: quantile.map(|value| value - value / 10),
         upper: quantile.map(|value| value + value / 10),
+        headroom: None,
+        inflation: Some(1.0),
+        alone: AloneCounts::default(),
     }
 }
 
@@ -102,6 +116,10 @@ fn trial() -> TrialRecord {
         planned: Some(TrialCounts { warm_up: 0, window: N, drain: 0 }),
         window_ns: 250_000_000_000,
         complete: true,
+        given_up: false,
+        took_ns: 300_000_000_000,
+        headroom: None,
+        held: Some(true),
         window: WindowCounts {
             scheduled: N,
             decided: N,
@@ -181,7 +199,11 @@ fn result() -> RunResult {
             log_tail: Vec::new(),
             notices: Vec::new(),
         },
+        audit: None,
         stopped: None,
+        plan: Plan::Check,
+        budget: BudgetRecord::default(),
+        searches: Vec::new(),
         steps: vec![step(load(4)), step(load(6))],
         capacity: None,
         probes: vec![probe("restarts", ProbeKind::Counter, Some(0.0)), probe("health", ProbeKind::ExitCode, None)],
@@ -239,7 +261,9 @@ fn a_closed_loop_needs_no_schedule_but_a_whole_window() {
     run.steps = vec![step(Load::Clients(8))];
     at_load(&mut run).drift = None;
     assert_eq!(judge(&contract, &run).overall, Status::Pass);
-    assert_eq!(capacity(&contract.slo, &run.steps), None);
+    // Its capacity is a number of clients.
+    let found = capacity(&contract, &run).unwrap();
+    assert_eq!((found.holds_at, found.breaks_at), (Some(Load::Clients(8)), None));
     at_load(&mut run).complete = false;
     assert_eq!(judge(&contract, &run).checks[0].status, Status::Unknown);
 }

@@ -82,7 +82,7 @@ fn whole_verdicts_of_objectives() {
         "FAIL",
         &[
             "ttft_p99 FAIL broken | ∞ (20 of 1000 failed) | \
-             20 of 1000 requests break the limit (20 did not end ok), at most 10 may",
+             20 of 1000 requests break the limit (20 did not end ok: 20 timeout), at most 10 may",
             "success_rate FAIL broken | 98% | 20 of 1000 requests break the limit, none may",
         ],
     );

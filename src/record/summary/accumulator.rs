@@ -54,6 +54,7 @@ impl Completion {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     pub(super) outcomes: BTreeMap<Outcome, u64>,
+    pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) warnings: BTreeMap<Warning, u64>,
     pub(super) truncated: u64,
     pub(super) answerless: u64,
@@ -98,6 +99,17 @@ pub(super) struct WindowRow {
     good: Option<bool>,
 }
 
+/// The requests that had the endpoint to themselves, by when their time begins, ascending.
+pub(super) struct Alone {
+    begins: Vec<u64>,
+}
+
+impl Alone {
+    pub(super) fn contains(&self, row: &WindowRow) -> bool {
+        self.begins.binary_search(&row.begins_ns).is_ok()
+    }
+}
+
 /// What one request means for one objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -133,6 +145,9 @@ impl TrialAccumulator {
         }
         self.window.push(WindowRow::new(record));
         *self.tally.outcomes.entry(record.outcome).or_default() += 1;
+        if let (Outcome::HttpError, Some(status)) = (record.outcome, record.status) {
+            *self.tally.statuses.entry(status).or_default() += 1;
+        }
         for warning in &record.warnings {
             *self.tally.warnings.entry(*warning).or_default() += 1;
         }
@@ -151,27 +166,41 @@ impl TrialAccumulator {
         }
     }
 
-    /// The number in flight just before each window arrival, beside the arrivals, both in order of time.
-    pub(super) fn in_flight(&self) -> (Vec<u64>, Vec<u64>) {
+    /// The requests during whose whole life no other was open.
+    pub(super) fn alone(&self) -> Alone {
+        let mut flights = self.flights.clone();
+        flights.sort_unstable();
+        let mut begins = Vec::new();
+        let mut open_until = 0;
+        for (index, &(begin, end)) in flights.iter().enumerate() {
+            let next = flights.get(index + 1).map_or(u64::MAX, |flight| flight.0);
+            if begin >= open_until && next >= end && next > begin {
+                begins.push(begin);
+            }
+            open_until = open_until.max(end);
+        }
+        Alone { begins }
+    }
+
+    /// The number in flight just before each of the given instants, which ascend.
+    pub(super) fn in_flight(&self, arrivals: &[u64]) -> Vec<u64> {
         let sorted = |mut instants: Vec<u64>| {
             instants.sort_unstable();
             instants
         };
         let begins = sorted(self.flights.iter().map(|flight| flight.0).collect());
         let ends = sorted(self.flights.iter().map(|flight| flight.1).collect());
-        let arrivals = sorted(self.window.iter().map(|row| row.begins_ns).collect());
         let before = |at: &u64| {
             let begun = begins.partition_point(|begin| begin < at);
             let ended = ends.partition_point(|end| end <= at);
             begun.saturating_sub(ended) as u64
         };
-        let levels = arrivals.iter().map(before).collect();
-        (arrivals, levels)
+        arrivals.iter().map(before).collect()
     }
 }
 
 impl WindowRow {
-    fn new(record: &RequestRecord) -> Self {
+    pub(super) fn new(record: &RequestRecord) -> Self {
         let since_begin = |at| since_begin(record, at);
         let known = |metric| match since_begin(record.finished_ns) {
             // A stopped request keeps the time that it has certainly taken: a limit below that is broken.
@@ -203,6 +232,19 @@ impl WindowRow {
     /// One metric; a stopped request counts as failed.
     pub(super) fn measure(&self, metric: RequestMetric) -> Measure {
         if self.outcome == Outcome::Cancelled { Measure::Failed } else { self.packed(metric).unpack() }
+    }
+
+    /// The largest of its values over their limits; infinite when it did not end `ok` (method, section 1).
+    pub(super) fn badness(&self, limits: &RequestLimits) -> f64 {
+        if self.outcome != Outcome::Ok {
+            return f64::INFINITY;
+        }
+        let part = |(metric, limit): (RequestMetric, u64)| match (self.measure(metric), limit) {
+            (Measure::Measured(0), _) | (Measure::NotApplicable, _) => 0.0,
+            (Measure::Measured(value), limit) => value as f64 / limit as f64,
+            (Measure::Failed | Measure::Unmeasured, _) => f64::INFINITY,
+        };
+        limits.set().map(part).fold(0.0, f64::max)
     }
 
     /// Whether it is known to be good; `None` for a stopped request.

@@ -3,7 +3,9 @@
 mod accumulator;
 mod gaps;
 mod health;
+mod hopeless;
 mod quantiles;
+mod stand;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +14,9 @@ use std::collections::BTreeMap;
 use accumulator::Completion;
 pub use accumulator::TrialAccumulator;
 use gaps::GapHistogram;
+pub use hopeless::Hopeless;
 pub use quantiles::quantiles;
-use quantiles::{evidence, metric_quantiles, of_ratio};
+use quantiles::{InOrder, evidence, metric_quantiles, of_ratio};
 
 use super::grade::Measure;
 use super::model::{DriftRecord, HealthRecord, Quantiles, RatioQuantiles, StepRecord, TrialRecord, WindowCounts};
@@ -45,6 +48,10 @@ pub struct TrialFacts {
     pub scheduled_in_window: Option<u64>,
     /// Whether the whole window was measured.
     pub complete: bool,
+    /// Ended early because it could not hold any more.
+    pub given_up: bool,
+    /// From its start to the end of its last request.
+    pub took_ns: u64,
     /// What the driver measured of itself; the rest is computed from the requests.
     pub health: HealthRecord,
 }
@@ -61,6 +68,8 @@ impl TrialFacts {
             window_ns: record.window_ns,
             scheduled_in_window: record.planned.map(|counts| counts.window),
             complete: record.complete,
+            given_up: record.given_up,
+            took_ns: record.took_ns,
             health: record.health.clone(),
         }
     }
@@ -71,17 +80,35 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
     let rows = &accumulator.window;
     let scheduled = facts.scheduled_in_window.unwrap_or(0).max(rows.len() as u64);
     let unrecorded = scheduled - rows.len() as u64;
-    TrialRecord {
+    let window = InOrder::of(accumulator, facts.load);
+    let mut record = TrialRecord {
         trial: facts.trial,
         seed: facts.seed,
         schedule_digest: facts.schedule_digest.clone(),
         planned: facts.planned,
         window_ns: facts.window_ns,
         complete: facts.complete,
+        given_up: facts.given_up,
+        took_ns: facts.took_ns,
         window: window_counts(scheduled, accumulator),
-        objectives: slo.objectives.iter().map(|o| evidence(o, &slo.request, rows, unrecorded)).collect(),
-        drift: drift_record(facts.load, accumulator),
+        objectives: slo.objectives.iter().map(|o| evidence(o, &slo.request, &window, unrecorded)).collect(),
+        headroom: None,
+        held: None,
+        drift: drift_record(facts.load, &window),
         health: health::health(slo, facts, accumulator),
+    };
+    settle(slo, &mut record);
+    record
+}
+
+/// Fills in what follows from the rest of a trial's record: its headroom, and whether it held.
+pub fn settle(slo: &Slo, record: &mut TrialRecord) {
+    record.headroom = stand::headroom(slo, record);
+    record.held = stand::held(slo, record);
+    if record.health.beyond_audit && record.held == Some(false) {
+        // The generator itself may have been late with what it sent and read, and nothing else have broken the limit.
+        record.health.faults.push("it did not hold, above the rate to which the generator was audited".to_owned());
+        record.held = None;
     }
 }
 
@@ -95,6 +122,7 @@ fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts
         decided,
         good: all_known.then(|| rows.iter().filter(|row| row.good() == Some(true)).count() as u64),
         outcomes: tally.outcomes.clone(),
+        statuses: tally.statuses.clone(),
         truncated: tally.truncated,
         answerless: tally.answerless,
         warnings: tally.warnings.clone(),
@@ -104,10 +132,9 @@ fn window_counts(scheduled: u64, accumulator: &TrialAccumulator) -> WindowCounts
 }
 
 /// Nothing is scheduled in a closed loop, so nothing can pile up there.
-fn drift_record(load: Load, accumulator: &TrialAccumulator) -> Option<DriftRecord> {
+fn drift_record(load: Load, window: &InOrder<'_>) -> Option<DriftRecord> {
     let rate = load.rate()?.per_second();
-    let (arrivals, in_flight) = accumulator.in_flight();
-    drift(&arrivals, &in_flight, rate).map(|drift| DriftRecord {
+    drift(&window.arrivals, &window.in_flight, rate).map(|drift| DriftRecord {
         slope_per_s: drift.slope_per_s,
         t: drift.t,
         growth: drift.growth,

@@ -2,11 +2,12 @@
 
 use crate::contract::{Objective, RequestLimits, RequestMetric};
 use crate::record::grade::Measure;
-use crate::record::{ObjectiveEvidence, Quantiles, RatioQuantiles};
-use crate::stats::quantile_ranks;
-use crate::units::Share;
+use crate::record::{AloneCounts, ObjectiveEvidence, Quantiles, RatioQuantiles};
+use crate::stats::{HEADROOM_LIMIT, inflation, quantile_ranks};
+use crate::units::{Load, Share};
 
-use super::accumulator::{Standing, WindowRow};
+use super::accumulator::{Alone, Standing, TrialAccumulator, WindowRow};
+use super::stand::log_headroom;
 
 /// The level of each bound of a quantile.
 const ALPHA: f64 = 0.05;
@@ -57,11 +58,35 @@ pub(super) fn metric_quantiles<'a>(
     quantiles(finite, infinite)
 }
 
+/// The window's requests in order of arrival, with what the others around them were doing.
+pub(super) struct InOrder<'a> {
+    rows: Vec<&'a WindowRow>,
+    /// When each arrived.
+    pub(super) arrivals: Vec<u64>,
+    /// The number in flight just before it.
+    pub(super) in_flight: Vec<u64>,
+    alone: Alone,
+    /// The variance inflation of the number in flight; `None` with too few requests. A closed loop holds that number.
+    inflation: Option<f64>,
+}
+
+impl<'a> InOrder<'a> {
+    pub(super) fn of(accumulator: &'a TrialAccumulator, load: Load) -> Self {
+        let mut rows: Vec<&WindowRow> = accumulator.window.iter().collect();
+        rows.sort_by_key(|row| row.begins_ns);
+        let arrivals: Vec<u64> = rows.iter().map(|row| row.begins_ns).collect();
+        let in_flight = accumulator.in_flight(&arrivals);
+        let levels: Vec<f64> = in_flight.iter().map(|level| *level as f64).collect();
+        let inflation = inflation(&levels).map(|found| if load.rate().is_some() { found.factor } else { 1.0 });
+        Self { rows, arrivals, in_flight, alone: accumulator.alone(), inflation }
+    }
+}
+
 /// The evidence of the window for one objective; `unrecorded` requests were planned and never seen.
 pub(super) fn evidence(
     objective: &Objective,
     limits: &RequestLimits,
-    rows: &[WindowRow],
+    window: &InOrder<'_>,
     unrecorded: u64,
 ) -> ObjectiveEvidence {
     let mut evidence = ObjectiveEvidence {
@@ -74,9 +99,15 @@ pub(super) fn evidence(
         quantile: None,
         lower: None,
         upper: None,
+        headroom: None,
+        inflation: None,
+        alone: AloneCounts::default(),
     };
+    let rows = &window.rows;
+    let mut violated = Vec::with_capacity(rows.len());
     for row in rows {
-        match row.standing(objective, limits) {
+        let standing = row.standing(objective, limits);
+        match standing {
             Standing::NotApplicable => continue,
             Standing::Within => {}
             Standing::Violation => evidence.violations += 1,
@@ -84,18 +115,43 @@ pub(super) fn evidence(
             Standing::Unmeasured => evidence.unmeasured += 1,
         }
         evidence.n += 1;
+        violated.push(if standing == Standing::Violation { 1.0 } else { 0.0 });
+        if window.alone.contains(row) {
+            evidence.alone.n += 1;
+            evidence.alone.violations += u64::from(standing == Standing::Violation);
+        }
     }
-    if let Objective::Percentile { metric, quantile, .. } = objective
-        && evidence.unmeasured == 0
-    {
-        bound_quantile(&mut evidence, rows, *metric, *quantile);
+    if evidence.unmeasured > 0 {
+        return evidence;
+    }
+    let decided = evidence.undecided == 0 && evidence.n > 0;
+    let of_violations = inflation(&violated).map(|found| found.factor).filter(|_| decided);
+    evidence.inflation = of_violations.zip(window.inflation).map(|(own, common)| own.max(common));
+    match objective {
+        Objective::Percentile { metric, quantile, at_most } => {
+            bound_quantile(&mut evidence, rows, *metric, *quantile);
+            evidence.headroom = decided.then(|| log_headroom(*at_most, evidence.quantile));
+        }
+        Objective::Attainment { at_least } if decided => {
+            evidence.headroom = Some(attainment_headroom(rows, limits, *at_least));
+        }
+        Objective::Attainment { .. } | Objective::SuccessRate { .. } => {}
     }
     evidence
 }
 
+/// `−ln Q_a(badness)`: at least zero exactly when the attainment is reached.
+fn attainment_headroom(rows: &[&WindowRow], limits: &RequestLimits, at_least: Share) -> f64 {
+    let mut badness: Vec<f64> = rows.iter().map(|row| row.badness(limits)).collect();
+    badness.sort_unstable_by(f64::total_cmp);
+    let rank = at_least.nearest_rank(badness.len() as u64) as usize;
+    let at_rank = badness.get(rank.saturating_sub(1)).copied().unwrap_or(f64::INFINITY);
+    (-at_rank.ln()).clamp(-HEADROOM_LIMIT, HEADROOM_LIMIT)
+}
+
 /// Fills the quantile and its bounds. Undecided requests are infinite in the point and the upper bound, and as small as
 /// can be in the lower one.
-fn bound_quantile(evidence: &mut ObjectiveEvidence, rows: &[WindowRow], metric: RequestMetric, quantile: Share) {
+fn bound_quantile(evidence: &mut ObjectiveEvidence, rows: &[&WindowRow], metric: RequestMetric, quantile: Share) {
     let mut finite: Vec<u64> = rows
         .iter()
         .filter_map(|row| match row.measure(metric) {

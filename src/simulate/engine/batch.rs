@@ -6,7 +6,8 @@ use crate::simulate::profile::Batch;
 #[derive(Debug)]
 struct Member {
     job: Job,
-    produced: u32,
+    /// Steps that had ended when it joined.
+    joined: u64,
     cancelled: bool,
 }
 
@@ -18,6 +19,12 @@ pub(super) struct BatchState {
     prefill_per_token: u64,
     members: Vec<Member>,
     step_end_ns: Option<u64>,
+    /// Steps that have ended.
+    steps: u64,
+    /// Only first and last tokens are told.
+    ends_only: bool,
+    /// The next step at whose end a first or a last token comes, or a member leaves.
+    next_end: u64,
 }
 
 impl BatchState {
@@ -28,7 +35,15 @@ impl BatchState {
             prefill_per_token: batch.prefill_per_token.0,
             members: Vec::new(),
             step_end_ns: None,
+            steps: 0,
+            ends_only: false,
+            next_end: 0,
         }
+    }
+
+    /// From now on only first and last tokens are told.
+    pub(super) fn tell_ends_only(&mut self) {
+        self.ends_only = true;
     }
 
     pub(super) fn step_end_ns(&self) -> Option<u64> {
@@ -53,7 +68,8 @@ impl BatchState {
         let mut admitted_tokens = 0u64;
         while let Some(job) = common.admit(self.members.len()) {
             admitted_tokens += u64::from(job.prompt_tokens);
-            self.members.push(Member { job, produced: 0, cancelled: false });
+            self.members.push(Member { job, joined: self.steps, cancelled: false });
+            self.next_end = self.steps + 1;
         }
         if self.members.is_empty() {
             return;
@@ -68,11 +84,21 @@ impl BatchState {
     /// Every member gets one token; those that are done or given up leave.
     fn end_step(&mut self, at_ns: u64, common: &mut Common, out: &mut Vec<Emission>) {
         self.step_end_ns = None;
-        self.members.retain_mut(|member| {
-            let token = member.produced;
-            member.produced += 1;
-            let last = member.produced >= member.job.output_tokens;
-            if !member.cancelled {
+        self.steps += 1;
+        if !self.ends_only || self.steps >= self.next_end {
+            self.tell(at_ns, common, out);
+        }
+        if !self.members.is_empty() || !common.waiting.is_empty() {
+            common.look_at(at_ns);
+        }
+    }
+
+    fn tell(&mut self, at_ns: u64, common: &mut Common, out: &mut Vec<Emission>) {
+        let (steps, ends_only) = (self.steps, self.ends_only);
+        self.members.retain(|member| {
+            let token = (steps - member.joined - 1) as u32;
+            let last = token + 1 >= member.job.output_tokens;
+            if !member.cancelled && (!ends_only || token == 0 || last) {
                 out.push(Emission { id: member.job.id, at_ns, token, last });
             }
             let stays = !last && !member.cancelled;
@@ -81,12 +107,12 @@ impl BatchState {
             }
             stays
         });
-        if !self.members.is_empty() || !common.waiting.is_empty() {
-            common.look_at(at_ns);
-        }
+        let ends = self.members.iter().map(|member| member.joined + u64::from(member.job.output_tokens));
+        self.next_end = ends.min().unwrap_or(0);
     }
 
     pub(super) fn cancel(&mut self, id: u64) {
+        self.next_end = 0;
         for member in self.members.iter_mut().filter(|member| member.job.id == id) {
             member.cancelled = true;
         }

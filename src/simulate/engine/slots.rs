@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::chance::service_ns;
 use super::{Common, Emission, Job};
-use crate::simulate::profile::{ServiceTime, Slots};
+use crate::simulate::profile::Slots;
 
 /// How the tokens of one request are spaced from the start of its service.
 #[derive(Debug, Clone, Copy)]
@@ -66,9 +67,8 @@ impl SlotsState {
             None => {
                 Pace::Cadence { first_ns: self.settings.first_token_after.0, per_token_ns: self.settings.per_token.0 }
             }
-            Some(ServiceTime::Fixed(time)) => Pace::Spread { service_ns: common.jittered(time.0) },
-            Some(ServiceTime::Exponential(mean)) => {
-                let service_ns = exponential(common.words.next_word(), mean.0);
+            Some(service) => {
+                let service_ns = service_ns(service, &mut common.words);
                 Pace::Spread { service_ns: common.jittered(service_ns) }
             }
         };
@@ -140,11 +140,4 @@ impl Member {
             }
         }
     }
-}
-
-/// An exponential time of the given mean from one random word, by inverse transform: `−ln(1 − u) · mean`.
-fn exponential(word: u64, mean_ns: u64) -> u64 {
-    // The top 53 bits make a uniform number in [0, 1) without rounding.
-    let uniform = (word >> 11) as f64 / (1u64 << 53) as f64;
-    (-(-uniform).ln_1p() * mean_ns as f64) as u64
 }

@@ -4,7 +4,9 @@ mod model;
 mod text;
 mod yaml;
 
-pub use model::{Batch, Fault, Model, Profile, PromptTokens, Queue, ServiceTime, Slots, What, When};
+pub use model::{
+    Batch, Drawn, DrawnLengths, Fault, Model, Profile, PromptTokens, Queue, ServiceTime, Slots, What, When,
+};
 pub use text::{Nanos, SharePart};
 
 /// A profile that cannot be used.
@@ -52,6 +54,8 @@ fn check(profile: &Profile) -> Result<(), ProfileError> {
     if profile.output_tokens.get() > LONGEST_REPLY {
         return Err(fault_at("output_tokens", format!("more than {LONGEST_REPLY} tokens; write fewer")));
     }
+    check_drawn("lengths.prompt", profile.lengths.prompt)?;
+    check_drawn("lengths.output", profile.lengths.output)?;
     if let Some(queue) = profile.queue {
         check_refusal("queue.status", queue.status)?;
     }
@@ -65,6 +69,18 @@ fn check(profile: &Profile) -> Result<(), ProfileError> {
         }
     }
     profile.faults.iter().enumerate().try_for_each(|(index, fault)| check_fault(index, fault))
+}
+
+fn check_drawn(place: &str, drawn: Option<Drawn>) -> Result<(), ProfileError> {
+    match drawn {
+        Some(Drawn::Uniform { from, to }) if from > to => {
+            Err(fault_at(place, format!("from {from} to {to} is no range; write the shortest first")))
+        }
+        Some(Drawn::Uniform { to: longest, .. } | Drawn::Exponential(longest)) if longest.get() > LONGEST_REPLY => {
+            Err(fault_at(place, format!("more than {LONGEST_REPLY} tokens; write fewer")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_fault(index: usize, fault: &Fault) -> Result<(), ProfileError> {
@@ -168,6 +184,11 @@ faults:
                 "queue.status: 200 is not a refusal; write a status from 400 to 599, as in 503",
             ),
             ("output_tokens: 200000", "output_tokens: more than 131072 tokens; write fewer"),
+            (
+                "lengths: { output: { uniform: { from: 7, to: 5 } } }",
+                "lengths.output: from 7 to 5 is no range; write the shortest first",
+            ),
+            ("lengths: { prompt: { exponential: 200000 } }", "lengths.prompt: more than 131072 tokens; write fewer"),
             ("version: 2", "version: version 2 is not known; write `version: 1`"),
             ("seed: 1\nseed: 2", "line 2, column 1: duplicated key in mapping"),
             (

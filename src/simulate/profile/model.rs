@@ -25,6 +25,8 @@ pub struct Profile {
     pub prompt_tokens: PromptTokens,
     /// Tokens of a reply whose request names no `max_tokens`.
     pub output_tokens: NonZeroU32,
+    /// Lengths that are drawn for each request, in place of what it says.
+    pub lengths: DrawnLengths,
     /// Tokens in one event of a stream.
     pub tokens_per_chunk: NonZeroU32,
     /// How long after its start the endpoint answers 503, as a server that loads its weights does.
@@ -50,10 +52,32 @@ impl Default for Profile {
             queue: None,
             prompt_tokens: PromptTokens::PerWord(1.0),
             output_tokens: NonZeroU32::MIN.saturating_add(31),
+            lengths: DrawnLengths::default(),
             tokens_per_chunk: NonZeroU32::MIN,
             ready_after: Nanos(0),
             faults: Vec::new(),
         }
+    }
+}
+
+impl Profile {
+    /// The same endpoint with every time of its model multiplied by `factor`, as a slower or faster machine would have it.
+    pub fn slowed(mut self, factor: f64) -> Self {
+        let times: Vec<&mut Nanos> = match &mut self.model {
+            Model::Batch(batch) => {
+                vec![&mut batch.step_base, &mut batch.step_per_request, &mut batch.prefill_per_token]
+            }
+            Model::Slots(slots) => {
+                let service = match &mut slots.service {
+                    None => Vec::new(),
+                    Some(ServiceTime::Fixed(time) | ServiceTime::Exponential(time)) => vec![time],
+                    Some(ServiceTime::Hyperexponential { short, long, .. }) => vec![short, long],
+                };
+                [&mut slots.first_token_after, &mut slots.per_token].into_iter().chain(service).collect()
+            }
+        };
+        times.into_iter().for_each(|time| time.0 = (time.0 as f64 * factor).round() as u64);
+        self
     }
 }
 
@@ -114,12 +138,46 @@ pub struct Slots {
 
 /// A service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ServiceTime {
     /// The same for every request.
     Fixed(Nanos),
     /// Exponential with this mean.
     Exponential(Nanos),
+    /// One of two exponential times: most requests are short, and some are long.
+    Hyperexponential {
+        /// The mean of the short ones.
+        short: Nanos,
+        /// The mean of the long ones.
+        long: Nanos,
+        /// The share of the long ones.
+        long_share: SharePart,
+    },
+}
+
+/// Lengths that the seed draws for each request in order of arrival, so that no two need be alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DrawnLengths {
+    /// Tokens of its prompt, whatever its words are.
+    pub prompt: Option<Drawn>,
+    /// Tokens of its reply; its `max_tokens` still cuts it.
+    pub output: Option<Drawn>,
+}
+
+/// How a length is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Drawn {
+    /// Every length between two, both included, is equally likely.
+    Uniform {
+        /// The shortest.
+        from: NonZeroU32,
+        /// The longest.
+        to: NonZeroU32,
+    },
+    /// Exponential with this mean, in whole tokens.
+    Exponential(NonZeroU32),
 }
 
 /// The waiting room.

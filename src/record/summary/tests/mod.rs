@@ -22,7 +22,7 @@ fn percentile(metric: RequestMetric, ppm: u32, at_most: u64) -> Objective {
 }
 
 fn slo(objectives: Vec<Objective>, request: RequestLimits) -> Slo {
-    Slo { request, objectives, at: Load::RateMilli(rate(4_000)) }
+    Slo { request, objectives, at: Load::RateMilli(rate(4_000)), capacity: None }
 }
 
 fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts {
@@ -35,6 +35,8 @@ fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts
         window_ns,
         scheduled_in_window: planned.map(|counts| counts.window),
         complete: true,
+        given_up: false,
+        took_ns: 0,
         health: healthy(),
     }
 }
@@ -244,6 +246,26 @@ fn arrivals_that_were_not_sent_make_the_trial_void() {
 }
 
 #[test]
+fn beyond_the_audit_only_what_held_is_evidence() {
+    let mut slow = steady(30);
+    slow.iter_mut().for_each(|record| record.first_output_ns = Some(record.scheduled_ns + 45_000_000));
+    for (beyond_audit, records, held, faults) in [
+        (false, steady(30), Some(true), 0),
+        (true, steady(30), Some(true), 0),
+        (false, slow.clone(), Some(false), 0),
+        // Who was late is not known: nothing breaks for certain.
+        (true, slow, None, 1),
+    ] {
+        let mut facts = open_facts(30);
+        facts.health.beyond_audit = beyond_audit;
+        let (mut trial, _) = summarise(&facts, records);
+        assert_eq!((trial.held, trial.health.faults.len()), (held, faults), "{:?}", trial.health.faults);
+        settle(&ttft_slo(), &mut trial);
+        assert_eq!((trial.held, trial.health.faults.len()), (held, faults), "told once");
+    }
+}
+
+#[test]
 fn piling_up_is_seen_in_an_open_loop_alone() {
     // Each request takes 50 ms longer than the one before, so ever more are in flight.
     let growing: Vec<RequestRecord> = (0..100)
@@ -299,8 +321,9 @@ fn the_number_in_flight_is_that_just_before_each_arrival() {
         request(70, Segment::Drain, 80),
         request(50, Segment::Window, 55),
     ];
-    let (arrivals, in_flight) = accumulate(&RequestLimits::default(), records).in_flight();
-    assert_eq!((arrivals, in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
+    let accumulator = accumulate(&RequestLimits::default(), records);
+    let window = InOrder::of(&accumulator, Load::RateMilli(rate(1_000)));
+    assert_eq!((window.arrivals, window.in_flight), (vec![30, 30, 50], vec![1, 1, 2]));
 }
 
 /// Requests one each 100 ms that speak until 30 ms after they were due, whose sound begins 20 ms later, ends 60 ms later, and
