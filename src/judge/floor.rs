@@ -65,13 +65,10 @@ pub(super) fn check(contract: &Contract, result: &RunResult, rows: &[Check]) -> 
     Some(Check { status, reason, note, ..blank })
 }
 
-/// That the endpoint changed while it was searched: what held before no longer held at the same load or a lower one.
+/// That the endpoint changed while it was searched: what held before no longer held at a clearly lower load.
 fn changed(result: &RunResult) -> Option<String> {
     result.capacity.as_ref().filter(|capacity| capacity.changed)?;
-    Some(
-        "a schedule that held no longer did, at the same load or a lower one: the endpoint changed during the run"
-            .to_owned(),
-    )
+    Some("a schedule that held no longer did at a clearly lower load: the endpoint changed during the run".to_owned())
 }
 
 fn unstable() -> Check {

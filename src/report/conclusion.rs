@@ -132,7 +132,7 @@ fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> Str
 /// What speaks against believing the figures.
 fn doubts(capacity: &CapacityRecord) -> &'static str {
     match (capacity.changed, capacity.non_monotone) {
-        (true, _) => " The endpoint changed during the run: what held no longer did, at the same load or a lower one.",
+        (true, _) => " The endpoint changed during the run: what held no longer did at a clearly lower load.",
         (false, true) => " A higher load held again; that is not believed.",
         (false, false) => "",
     }

@@ -48,7 +48,7 @@ pub struct SeedSearch {
     pub end: SearchEnd,
     /// The load to try next; `None` once it ended, or when it cannot go on.
     pub next: Option<Rate>,
-    /// A load held, and later one that is no higher did not.
+    /// A load held, and later one that is clearly lower did not.
     pub changed: bool,
 }
 
@@ -129,11 +129,21 @@ fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>]) ->
     SeedSearch { seed, bracket, end, next, changed: false }
 }
 
-/// Whether a load held on a schedule, and a later trial broke on the same schedule at no higher load.
+/// How far below the load that held the first schedule is tried again.
+const BELOW: f64 = 1.1;
+/// How far below a load that held one must lie that later breaks before the endpoint is said to have changed: just less than that,
+/// and more than the noise between two trials moves a capacity.
+const CLEARLY_BELOW: f64 = 1.09;
+
+/// Whether a load held on a schedule, and a later trial broke on the same schedule at one that is clearly lower.
 fn has_changed(seed: u64, tried: &[Tried<'_>]) -> bool {
     let of_seed: Vec<&Tried<'_>> = tried.iter().filter(|tried| tried.record.seed == seed).collect();
+    let is_clear = |before: Load, broke: Load| {
+        before.rate().zip(broke.rate()).is_some_and(|(held, broke)| held >= scaled(broke, CLEARLY_BELOW))
+    };
     let held = |before: &&Tried<'_>, broke: &Tried<'_>| {
-        before.record.held == Some(true) && before.record.trial < broke.record.trial && before.load >= broke.load
+        let is_earlier = before.record.trial < broke.record.trial;
+        before.record.held == Some(true) && is_earlier && is_clear(before.load, broke.load)
     };
     let broken = of_seed.iter().filter(|tried| tried.record.held == Some(false));
     broken.into_iter().any(|broke| of_seed.iter().any(|before| held(before, broke)))
@@ -153,7 +163,7 @@ fn load_again(range: Search, searches: &[SeedSearch]) -> Option<Rate> {
     let first = searches.first().filter(|_| range.seeds > 1)?;
     let ended = matches!(first.end, SearchEnd::Bracketed | SearchEnd::HoldsThroughout);
     let holds = first.bracket.holds_at().filter(|holds| ended && *holds >= range.from)?;
-    Some(scaled(holds, 1.0 / 1.1).clamp(range.from, range.to))
+    Some(scaled(holds, 1.0 / BELOW).clamp(range.from, range.to))
 }
 
 /// The load at which the first schedule is to be tried again now.

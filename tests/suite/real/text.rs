@@ -261,7 +261,9 @@ fn a_closed_loop_keeps_its_number_of_clients() {
     real.accounts_for(before, &run);
     assert_measured(&run);
     assert_judged_again(&real, &run);
-    assert_eq!(run.result["capacity"], Value::Null, "a closed loop has no capacity in requests per second");
+    let capacity = &run.result["capacity"];
+    assert_eq!(capacity["holds_at"], serde_json::json!({ "clients": 4 }), "its capacity is a number of clients");
+    assert_eq!((&capacity["point"], &capacity["requests_per_trial"]), (&Value::Null, &Value::Null), "and no rate");
     for (index, clients) in [(0, 1), (1, 4)] {
         assert_eq!(run.step(index)["load"]["clients"], clients);
         assert_eq!(run.step(index)["offered"], Value::Null);
