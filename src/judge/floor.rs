@@ -68,7 +68,10 @@ pub(super) fn check(contract: &Contract, result: &RunResult, rows: &[Check]) -> 
 /// That the endpoint changed while it was searched: what held before no longer held at a clearly lower load.
 fn changed(result: &RunResult) -> Option<String> {
     result.capacity.as_ref().filter(|capacity| capacity.changed)?;
-    Some("a schedule that held no longer did at a clearly lower load: the endpoint changed during the run".to_owned())
+    Some(
+        "tried again at last, the first schedule broke below where all held: the endpoint changed during the run"
+            .to_owned(),
+    )
 }
 
 fn unstable() -> Check {

@@ -531,7 +531,7 @@ pub struct CapacityRecord {
     pub goodput: Option<f64>,
     /// A load above one that did not hold did hold; it is not believed.
     pub non_monotone: bool,
-    /// A schedule that held before no longer held at a lower load: the endpoint changed during the run.
+    /// Tried again at last, the first schedule broke twice below where all held: the endpoint changed during the run.
     pub changed: bool,
     /// The limit that broke first.
     pub binding: Option<Binding>,

@@ -132,7 +132,9 @@ fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> Str
 /// What speaks against believing the figures.
 fn doubts(capacity: &CapacityRecord) -> &'static str {
     match (capacity.changed, capacity.non_monotone) {
-        (true, _) => " The endpoint changed during the run: what held no longer did at a clearly lower load.",
+        (true, _) => {
+            " The endpoint changed during the run: tried again at last, the first schedule broke below where all held."
+        }
         (false, true) => " A higher load held again; that is not believed.",
         (false, false) => "",
     }

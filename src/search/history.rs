@@ -48,7 +48,7 @@ pub struct SeedSearch {
     pub end: SearchEnd,
     /// The load to try next; `None` once it ended, or when it cannot go on.
     pub next: Option<Rate>,
-    /// A load held, and later one that is clearly lower did not.
+    /// Tried again at last, the schedule broke below where it held.
     pub changed: bool,
 }
 
@@ -59,12 +59,12 @@ pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch
     let mut searches = Vec::new();
     for index in 0..range.seeds {
         let seed = contract.workload.seed.wrapping_add(u64::from(index));
-        let mut search = seed_search(range, seed, estimate, tried);
-        search.changed = has_changed(seed, tried);
-        if index == 0 && search.changed && again_at_last(seed, tried).is_some() {
-            // Whatever bracket the last trial leaves is as narrow as it gets.
-            (search.end, search.next) = (SearchEnd::Bracketed, None);
-        }
+        // What the first schedule does when it is tried again is no part of its bracket.
+        let again = if index == 0 { again_at_last(seed, tried) } else { Vec::new() };
+        let is_again = |one: &Tried<'_>| again.iter().any(|again| again.record.trial == one.record.trial);
+        let before: Vec<Tried<'_>> = tried.iter().copied().filter(|one| !is_again(one)).collect();
+        let mut search = seed_search(range, seed, estimate, &before);
+        search.changed = index == 0 && has_changed(seed, tried);
         estimate = match (search.bracket.holds_at(), search.bracket.breaks_at()) {
             (Some(holds), Some(breaks)) => middle(holds, breaks),
             (Some(end), None) | (None, Some(end)) => end,
@@ -129,57 +129,51 @@ fn seed_search(range: Search, seed: u64, estimate: Rate, tried: &[Tried<'_>]) ->
     SeedSearch { seed, bracket, end, next, changed: false }
 }
 
-/// How far below the load that held the first schedule is tried again.
+/// How far below the loads that held the first schedule is tried again.
 const BELOW: f64 = 1.1;
-/// How far below a load that held one must lie that later breaks before the endpoint is said to have changed: just less than that,
-/// and more than the noise between two trials moves a capacity.
-const CLEARLY_BELOW: f64 = 1.09;
+/// Trials there that must break before the endpoint is said to have changed: one may be noise.
+const BROKEN_AGAIN: usize = 2;
 
-/// Whether a load held on a schedule, and a later trial broke on the same schedule at one that is clearly lower.
-fn has_changed(seed: u64, tried: &[Tried<'_>]) -> bool {
-    let of_seed: Vec<&Tried<'_>> = tried.iter().filter(|tried| tried.record.seed == seed).collect();
-    let is_clear = |before: Load, broke: Load| {
-        before.rate().zip(broke.rate()).is_some_and(|(held, broke)| held >= scaled(broke, CLEARLY_BELOW))
-    };
-    let held = |before: &&Tried<'_>, broke: &Tried<'_>| {
-        let is_earlier = before.record.trial < broke.record.trial;
-        before.record.held == Some(true) && is_earlier && is_clear(before.load, broke.load)
-    };
-    let broken = of_seed.iter().filter(|tried| tried.record.held == Some(false));
-    broken.into_iter().any(|broke| of_seed.iter().any(|before| held(before, broke)))
+/// The first schedule's trials that come after those of all others, below where every schedule held; none before there are
+/// others.
+fn again_at_last<'a, 'b>(first: u64, tried: &'b [Tried<'a>]) -> Vec<&'b Tried<'a>> {
+    let searched = || tried.iter().filter(|tried| tried.part == Part::Search);
+    let Some(last) = searched().rev().find(|tried| tried.record.seed != first) else { return Vec::new() };
+    searched().filter(|tried| tried.record.seed == first && tried.record.trial > last.record.trial).collect()
 }
 
-/// The first schedule's trial that comes after all others, a little below where it held. It was made when the last trial of the
-/// search is one of the first schedule again.
-fn again_at_last<'a, 'b>(first: u64, tried: &'b [Tried<'a>]) -> Option<&'b Tried<'a>> {
-    let searched = || tried.iter().filter(|tried| tried.part == Part::Search);
-    let others = searched().any(|tried| tried.record.seed != first);
-    searched().next_back().filter(|last| others && last.record.seed == first)
+/// Whether the first schedule broke when it was tried again below where it held.
+fn has_changed(first: u64, tried: &[Tried<'_>]) -> bool {
+    let again = again_at_last(first, tried);
+    again.iter().filter(|tried| tried.record.held == Some(false)).count() >= BROKEN_AGAIN
 }
 
 /// The load at which the first schedule is tried again once all have come to an end: it must still hold there, or else the endpoint
 /// changed. `None` where there is nothing to try again.
-fn load_again(range: Search, searches: &[SeedSearch]) -> Option<Rate> {
-    let first = searches.first().filter(|_| range.seeds > 1)?;
+fn load_again(range: Search, searches: &[SeedSearch], tried: &[Tried<'_>]) -> Option<Rate> {
+    let first = searches.first()?;
+    let others = tried.iter().any(|tried| tried.part == Part::Search && tried.record.seed != first.seed);
     let ended = matches!(first.end, SearchEnd::Bracketed | SearchEnd::HoldsThroughout);
-    let holds = first.bracket.holds_at().filter(|holds| ended && *holds >= range.from)?;
-    Some(scaled(holds, 1.0 / BELOW).clamp(range.from, range.to))
+    let own = first.bracket.holds_at().filter(|holds| others && ended && *holds >= range.from)?;
+    let lowest = searches.iter().filter_map(|search| search.bracket.holds_at()).min().unwrap_or(own);
+    Some(scaled(lowest, 1.0 / BELOW).clamp(range.from, range.to))
 }
 
 /// The load at which the first schedule is to be tried again now.
 pub(super) fn load_to_check_again(range: Search, searches: &[SeedSearch], tried: &[Tried<'_>]) -> Option<Rate> {
-    let load = load_again(range, searches)?;
-    let begun = tried.iter().any(|tried| tried.part == Part::Search);
-    let open = searches.iter().any(|search| search.next.is_some());
-    let made = again_at_last(searches.first()?.seed, tried).is_some();
-    (begun && !open && !made).then_some(load)
+    let load = load_again(range, searches, tried)?;
+    let again = again_at_last(searches.first()?.seed, tried);
+    let told: Vec<bool> = again.iter().filter_map(|tried| tried.record.held).collect();
+    let is_open = searches.iter().any(|search| search.next.is_some());
+    let is_due = again.is_empty() || (told.len() < BROKEN_AGAIN && !told.is_empty() && !told.contains(&true));
+    (is_due && !is_open).then_some(load)
 }
 
 /// Whether the first schedule was to be tried again at last, and nothing tells how that came out.
 pub fn check_again_is_missing(contract: &Contract, tried: &[Tried<'_>]) -> bool {
     let searches = seed_searches(contract, tried);
     let Some((range, first)) = contract.evidence.search.zip(searches.first()) else { return false };
-    let begun = tried.iter().any(|tried| tried.part == Part::Search);
-    let shown = again_at_last(first.seed, tried).is_some_and(|last| last.record.held.is_some());
-    begun && load_again(range, &searches).is_some() && !shown
+    let told: Vec<bool> = again_at_last(first.seed, tried).iter().filter_map(|tried| tried.record.held).collect();
+    let is_told = told.contains(&true) || told.len() >= BROKEN_AGAIN;
+    load_again(range, &searches, tried).is_some() && !is_told
 }

@@ -267,7 +267,7 @@ fn searched(contract: &mut Contract, ends: &[(u64, u64)]) -> RunResult {
         let record = SearchRecord { seed, end: SearchEnd::Unfinished, holds_at: None, breaks_at: None, steps };
         run.searches.push(record);
     }
-    // At last the first schedule is tried again, a tenth below where it held.
+    // At last the first schedule is tried again, below where all held.
     if let Some((holds, _)) = ends.first().filter(|(holds, _)| *holds > 0) {
         let again = Load::RateMilli(Rate::from_milli((*holds as f64 * 1e3 / 1.1).round() as u64).unwrap());
         let mut step = step(again);
@@ -333,10 +333,13 @@ fn a_search_that_cannot_be_believed_is_no_pass() {
         row(&contract, run, id).split(" |").next().unwrap_or_default().to_owned()
     };
     assert_eq!(of(&mut run, "capacity"), "absent", "without a floor there is nothing to decide");
-    // The first schedule held at 20/s and, tried again at last, no longer at 18.182/s.
+    // The first schedule held at 20/s and, tried again at last, twice no longer a tenth below where all held.
     let mut changed = run.clone();
     let again = changed.searches[0].steps.last_mut().unwrap();
     again.trials[0].held = Some(false);
+    let mut twice = again.clone();
+    twice.trials[0].trial += 1;
+    changed.searches[0].steps.push(twice);
     assert_eq!(of(&mut changed, "capacity"), "UNKNOWN not_stationary");
     // It was not tried again.
     run.searches[0].steps.pop();
