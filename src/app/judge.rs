@@ -39,18 +39,21 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
         drop(writeln!(std::io::stderr(), "{said}"));
     }
     conclude(&contract, &mut result);
-    print(&report_as(&result, arguments.output_format))?;
-    if result != stored && matches!(result.stopped, Some(Stop::Storage { .. })) {
-        // What could not be written was still counted while the run lasted.
-        let said = "goodput: the disk was full: the run counted requests that are not in requests.jsonl, which decides";
-        drop(writeln!(std::io::stderr(), "{said}"));
-    } else if result != stored {
+    if result != stored && !matches!(result.stopped, Some(Stop::Storage { .. })) {
+        // Nothing is printed that could be taken for the run's result.
         let what = if result.verdict == stored.verdict { "figures" } else { "verdict" };
+        let yields = result.verdict.as_ref().map_or("none", |verdict| verdict.overall.word());
         return Err(Failure::internal(format!(
-            "{}: the stored {what} is not what the evidence yields",
+            "{}: the stored {what} is not what the evidence yields, which is {yields}",
             path.display()
         ))
         .hint("the result was changed, or written by another version"));
+    }
+    print(&report_as(&result, arguments.output_format))?;
+    if result != stored {
+        // What could not be written was still counted while the run lasted.
+        let said = "goodput: the disk was full: the run counted requests that are not in requests.jsonl, which decides";
+        drop(writeln!(std::io::stderr(), "{said}"));
     }
     Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
 }

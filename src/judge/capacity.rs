@@ -30,8 +30,7 @@ enum Stand {
 /// typical run; where a load was tried once, of that schedule.
 fn of_listed(contract: &Contract, result: &RunResult) -> Option<CapacityRecord> {
     let campaign = Campaign::new(contract, result.plan);
-    let several =
-        result.steps.iter().all(|step| campaign.looks(step.load).len() > 1 || campaign.looks(step.load) != [1]);
+    let several = result.steps.iter().all(|step| campaign.looks(step.load) != [1]);
     let typical = several && contract.evidence.claim == Claim::TypicalRun;
     let claim = if typical { Claim::TypicalRun } else { Claim::ThisRun };
     let stands: Vec<(&StepRecord, Stand)> =

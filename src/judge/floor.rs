@@ -19,7 +19,8 @@ const CONFIDENCE_PPM: u32 = 950_000;
 /// the endpoint changed while it was searched.
 pub(super) fn check(contract: &Contract, result: &RunResult, rows: &[Check]) -> Option<Check> {
     let Some(floor) = contract.slo.capacity.filter(|floor| is_asked(contract, result.plan, *floor)) else {
-        return changed(result).map(|note| Check { note: Some(note), ..unstable() });
+        let unstable = plain_check("capacity", Status::Unknown, Reason::NotStationary);
+        return changed(result).map(|note| Check { note: Some(note), ..unstable });
     };
     let blank = plain_check("capacity", Status::Unknown, Reason::NotMeasured);
     let capacity = result.capacity.as_ref();
@@ -65,17 +66,11 @@ pub(super) fn check(contract: &Contract, result: &RunResult, rows: &[Check]) -> 
     Some(Check { status, reason, note, ..blank })
 }
 
-/// That the endpoint changed while it was searched: what held before no longer held at a clearly lower load.
+/// That the endpoint changed while it was searched.
 fn changed(result: &RunResult) -> Option<String> {
-    result.capacity.as_ref().filter(|capacity| capacity.changed)?;
-    Some(
-        "tried again at last, the first schedule broke below where all held: the endpoint changed during the run"
-            .to_owned(),
-    )
-}
-
-fn unstable() -> Check {
-    plain_check("capacity", Status::Unknown, Reason::NotStationary)
+    let note =
+        "tried again at last, the first schedule broke twice below where all held: the endpoint changed during the run";
+    result.capacity.as_ref().is_some_and(|capacity| capacity.changed).then(|| note.to_owned())
 }
 
 /// Whether even the idle endpoint breaks an objective.

@@ -58,12 +58,6 @@ fn beyond(audit: &AuditRecord, load: Load) -> Option<String> {
     })
 }
 
-/// The 99th percentile, in nanoseconds, of what the generator adds to a TTFT at a load: that of the next audited rate at or
-/// above it. `None` where the audit does not reach, and for a number of clients.
-pub fn ttft_error(audit: &AuditRecord, load: Load) -> Option<u64> {
-    audit.ttft_error_p99_ns(load)
-}
-
 /// What is late differs: the dispatch where there is a schedule, the runtime where there is none.
 fn lag(health: &HealthRecord) -> Option<u64> {
     let lag = if health.dispatch_lag_limit_ns.is_some() { health.dispatch_lag } else { health.runtime_lag };

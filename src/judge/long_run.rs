@@ -1,7 +1,7 @@
 //! What the trials show of the steady state: exact counts divided by how much the requests resemble each other (method,
 //! section 7).
 
-use super::objective::{ALPHA, Finding, Scene, pile_up, share_text};
+use super::objective::{Finding, Scene, pile_up, share_text};
 use super::this_run::observed_text;
 use super::{Check, Reason, Status};
 use crate::contract::Objective;
@@ -22,9 +22,8 @@ pub(super) fn check(
     blank: Check,
 ) -> Check {
     let evidence = &scene.contract.evidence;
-    let missing = scene.trials.iter().find_map(|t| scene.no_evidence(objective, t, t.objectives.get(index)?));
     let found = long_run(index, objective, &scene.trials, &evidence.looks, scene.slo().objectives.len());
-    let finding = missing.unwrap_or_else(|| match &found {
+    let finding = scene.missing(index, objective).unwrap_or_else(|| match &found {
         Some(found) => decide(scene, objective, found),
         None if scene.trials.is_empty() => scene.spoilt().unwrap_or_else(|| scene.too_few_trials()),
         None => Finding::unknown(Reason::TooFewSamples, "20 requests in the window would show how much they differ"),
@@ -60,11 +59,9 @@ fn decide(scene: &Scene<'_>, objective: &Objective, found: &Pooled) -> Finding {
             Finding::unknown(Reason::TooFewSamples, worth)
         }
         Decision::Undecided => Finding::unknown(Reason::IntervalStraddlesLimit, worth),
-        Decision::Pass => forbidden(scene).unwrap_or(Finding {
-            status: Status::Pass,
-            reason: Reason::Held,
-            note: Some(format!("at {}: {worth}", share_text(1.0 - ALPHA))),
-        }),
+        Decision::Pass => {
+            forbidden(scene).unwrap_or(Finding { status: Status::Pass, reason: Reason::Held, note: Some(worth) })
+        }
     }
 }
 

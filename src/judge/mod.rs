@@ -23,7 +23,6 @@ mod verdict;
 pub use capacity::capacity;
 pub use completeness::completeness;
 pub use floor::is_asked as floor_is_asked;
-pub use generator::ttft_error;
 pub use long_run::warm_up_too_short;
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::absence::{Absence, absence};
-use super::generator::ttft_error;
 use super::infeasible::is_infeasible;
 use super::this_run::ThisRun;
 use super::{Check, Claim, Reason, Status, judged_trial, long_run, plain_check, typical_run};
@@ -128,6 +127,11 @@ impl<'a> Scene<'a> {
         None
     }
 
+    /// Why one of the trials over several schedules cannot be judged; `None` when all can. `index` is the objective's place.
+    pub(super) fn missing(&self, index: usize, objective: &Objective) -> Option<Finding> {
+        self.trials.iter().find_map(|trial| self.no_evidence(objective, trial, trial.objectives.get(index)?))
+    }
+
     /// A schedule whose trial was void and is not made up for.
     pub(super) fn spoilt(&self) -> Option<Finding> {
         let spoilt = self.step?.spoilt().pop()?;
@@ -150,7 +154,7 @@ impl<'a> Scene<'a> {
     /// By how much of the headroom the load generator alone may be at fault, and how late it may be: `ln((limit + error) /
     /// limit)` with the audited error of its TTFT. `None` without an audit, and for what does not begin with the arrival.
     pub(super) fn generator_share(&self, objective: &Objective) -> Option<(f64, u64)> {
-        let error = ttft_error(self.result.audit.as_ref()?, self.slo().at).filter(|error| *error > 0)?;
+        let error = self.result.audit.as_ref()?.ttft_error_p99_ns(self.slo().at).filter(|error| *error > 0)?;
         let limits = || self.slo().request.set().filter(|(metric, _)| metric.is_wait()).map(|(_, limit)| limit);
         let limit = match objective {
             Objective::Percentile { metric, at_most, .. } => metric.is_wait().then_some(*at_most),

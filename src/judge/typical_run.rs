@@ -34,7 +34,7 @@ pub(super) fn check(
     let looks = &scene.contract.evidence.looks;
     let own = look_at(index, &scene.trials, looks);
     let together = look_together(&scene.trials, looks).map(|look| look.decision);
-    let missing = missing(scene, index, objective);
+    let missing = scene.missing(index, objective);
     let finding = missing.unwrap_or_else(|| match own {
         Some(own) => decide(scene, &own, together, objective),
         None => scene.spoilt().unwrap_or_else(|| scene.too_few_trials()),
@@ -72,7 +72,7 @@ pub(super) fn together(scene: &Scene<'_>) -> Option<Check> {
         limit: Some("≤ 1× every limit".to_owned()),
         ..plain_check(TOGETHER, Status::Unknown, Reason::NotMeasured)
     };
-    let missing = scene.slo().objectives.iter().enumerate().find_map(|(index, of)| missing(scene, index, of));
+    let missing = scene.slo().objectives.iter().enumerate().find_map(|(index, of)| scene.missing(index, of));
     let look = look_together(&scene.trials, &scene.contract.evidence.looks);
     let finding = missing.unwrap_or_else(|| match look {
         Some(look) => conclude(scene, &look, look.decision, &scene.slo().objectives),
@@ -98,11 +98,6 @@ fn count(scene: &Scene<'_>) -> Option<u32> {
 
 fn confidence(alpha: f64) -> Option<Share> {
     Share::from_ppm((1e6 * (1.0 - alpha)).round() as u32)
-}
-
-/// A value that is missing in one of the trials.
-fn missing(scene: &Scene<'_>, index: usize, objective: &Objective) -> Option<Finding> {
-    scene.trials.iter().find_map(|trial| scene.no_evidence(objective, trial, trial.objectives.get(index)?))
 }
 
 /// An objective holds when it does so by itself, or all together do; it is broken when it is by itself and all together are,
@@ -234,7 +229,7 @@ fn success(scene: &Scene<'_>, index: usize, objective: &Objective, blank: Check)
     let zero = objective.budget().ppm() == 0;
     let method = if zero { "zero tolerance" } else { "exact binomial over all trials" };
     let blank = Check { method: Some(method.to_owned()), ..blank };
-    if let Some(finding) = missing(scene, index, objective) {
+    if let Some(finding) = scene.missing(index, objective) {
         return with(finding, blank);
     }
     if let Some(broken) = broken_at_once(scene, index, zero) {

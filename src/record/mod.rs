@@ -1,6 +1,7 @@
 //! What was observed, in versioned form: [`model`], [`grade`] and [`summary`] are pure, `store` puts records on disk.
 
 mod audit;
+mod capacity;
 pub mod grade;
 pub mod model;
 mod schema;
@@ -9,6 +10,7 @@ pub mod summary;
 mod told;
 
 pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
+pub use capacity::{Binding, CapacityRecord, SearchEnd, SearchRecord};
 pub use grade::grade;
 pub use model::*;
 pub use schema::{audit_schema, request_schema, result_schema};

@@ -2,7 +2,7 @@
 
 use super::figures::{self, check_name, grouped, per_second};
 use crate::contract::Plan;
-use crate::judge::{Check, Claim, Reason, Status, ttft_error};
+use crate::judge::{Check, Claim, Reason, Status};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
 use crate::units::{Load, format_nanos};
 
@@ -133,7 +133,7 @@ fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> Str
 fn doubts(capacity: &CapacityRecord) -> &'static str {
     match (capacity.changed, capacity.non_monotone) {
         (true, _) => {
-            " The endpoint changed during the run: tried again at last, the first schedule broke below where all held."
+            " The endpoint changed during the run: tried again at last, the first schedule broke twice below where all held."
         }
         (false, true) => " A higher load held again; that is not believed.",
         (false, false) => "",
@@ -310,7 +310,7 @@ fn audited(result: &RunResult) -> Option<String> {
     let Some(trusted) = audit.trusted_rate else {
         return Some("load generator audited: it kept no rate on this machine".to_owned());
     };
-    let error = figures::load_that_must_hold(result).and_then(|load| Some((load, ttft_error(audit, load)?)));
+    let error = figures::load_that_must_hold(result).and_then(|load| Some((load, audit.ttft_error_p99_ns(load)?)));
     let error = error
         .map(|(load, nanos)| format!("; at {load} its TTFTs are at most {} too long, at P99", format_nanos(nanos)))
         .unwrap_or_default();

@@ -5,8 +5,8 @@ use crate::units::{Rate, Share};
 
 /// Trials after which a search is given up.
 const MOST_TRIALS: usize = 15;
-/// The smallest factor of a step outwards; it is squared from step to step, up to the eighth power.
-const STEP: f64 = 1.1;
+/// The smallest factor of a step outwards; it is squared from step to step, up to the eighth power (method, section 9).
+pub const STEP: f64 = 1.1;
 
 /// What the trials of one schedule have shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use crate::stats::{
 
 /// The level of a decision from counts, shared among its looks.
 const ALPHA: f64 = 0.05;
-/// Requests below which nothing is claimed about the long run.
-const LEAST_LONG_RUN: u64 = 200;
+/// Requests below which nothing is claimed about the long run (method, section 7).
+pub const LEAST_LONG_RUN: u64 = 200;
 
 /// Of a step's trials those that a claim over several schedules reads: whole and not void, one for each seed, by seed.
 pub fn counted<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Vec<&'a TrialRecord> {

@@ -11,8 +11,8 @@ mod measured;
 #[cfg(test)]
 mod tests;
 
-pub use bracket::{Bracket, Try};
+pub use bracket::{Bracket, STEP, Try};
 pub use campaign::{Campaign, Next};
 pub use history::{Part, SeedSearch, Tried, check_again_is_missing, history, seed_searches};
-pub use hold::{Pooled, counted, long_run, look_at, look_together, pooled};
+pub use hold::{LEAST_LONG_RUN, Pooled, counted, long_run, look_at, look_together, pooled};
 pub use measured::Measured;

@@ -117,6 +117,7 @@ fn an_edited_result_is_noticed() {
         edit(&folder, change);
         let ran = judge(&scene, &folder).exits(70);
         assert!(ran.stderr.contains("is not what the evidence yields"), "edit {number}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "edit {number}: nothing that could be taken for its result");
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Change, nanos, time_until_look};
 use crate::contract::{Contract, Objective, Plan, Traffic};
 use crate::judge::Claim;
 use crate::judge::objective::ALPHA;
+use crate::search::LEAST_LONG_RUN;
 use crate::stats::{MIN_DRIFT_ARRIVALS, n_pass, pass_max};
 use crate::units::{Share, format_duration};
 
@@ -16,8 +17,6 @@ use crate::units::{Share, format_duration};
 const PRECISION: f64 = 0.05;
 /// With fewer violations allowed than this, a short trial misses the rare cluster and flatters the capacity.
 const COMFORTABLE_BUDGET: f64 = 3.0;
-/// Requests below which nothing is claimed about the long run (method, section 7).
-const LEAST_LONG_RUN: u64 = 200;
 
 /// Whether the plan can decide an objective.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,13 +4,11 @@ use serde::Serialize;
 
 use super::{Span, nanos};
 use crate::contract::{Contract, Search};
-use crate::search::{Bracket, Campaign, Try, seed_searches};
+use crate::search::{Bracket, Campaign, STEP, Try, seed_searches};
 use crate::units::{Load, Rate, Share};
 
 /// Capacities for which the search is followed, evenly spaced on a logarithmic scale.
 const FOLLOWED: u32 = 32;
-/// The first step outwards of a search (method, section 9).
-const STEP: f64 = 1.1;
 /// Trials of a later search besides its halvings: schedules differ by more than the first step, so it often needs two.
 const LATER: u32 = 3;
 

@@ -91,11 +91,3 @@ fn clients_keep_no_schedule_and_need_no_audit() {
     let row = super::super::generator::check(&contract.slo, &run).unwrap();
     assert_eq!(row.status, Status::Pass);
 }
-
-#[test]
-fn the_error_of_a_load_is_that_of_the_next_audited_rate() {
-    let audit = audit(&[(2, 100), (4, 250)], &[8, 8]).unwrap();
-    let found = [1, 2, 3, 4, 5, 8].map(|per_second| ttft_error(&audit, load(per_second)));
-    assert_eq!(found, [Some(100_000), Some(100_000), Some(250_000), Some(250_000), None, None]);
-    assert_eq!(ttft_error(&audit, Load::Clients(2)), None);
-}
