@@ -7,6 +7,7 @@ mod gate;
 mod interrupt;
 mod judge;
 mod prepare;
+mod probes;
 mod progress;
 mod run;
 mod schema;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,25 +11,24 @@ use serde::Serialize;
 use super::exit::Failure;
 use super::interrupt::Interrupt;
 use super::prepare::{Source, build_workload, choose_port};
+use super::probes::{Probes, When};
 use super::progress::Teller;
 use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
-use crate::contract::{Contract, Plan, StabilityProbe, StabilityRow};
+use crate::contract::{Contract, Plan};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
+use crate::endpoint::Running;
 use crate::judge::conclude;
 use crate::judge::planning::forecast;
-use crate::probe;
+use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading,
-    RequestLog, RunFolder, RunResult, Stop, summarise_trial,
+    AuditRecord, BudgetRecord, Completeness, Hopeless, RESULT_SCHEMA, Readiness, RequestLog, RunFolder, RunResult,
+    Stop, summarise_trial,
 };
 use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
 use crate::search::{Campaign, Measured, Next, Part};
 use crate::units::{Digest, Load};
-
-/// How long a probe may still take behind the load once the run was interrupted.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A run that is about to begin.
 pub(super) struct Run {
@@ -103,7 +101,7 @@ impl Run {
         if warm.usage_refused {
             leave_out(&mut self.lane, self.plain.take())?;
         }
-        let mut state = State { measured: Measured::default(), probes: self.unread_probes(), stop: None };
+        let mut state = State { measured: Measured::default(), probes: self.probes(&warm), stop: None };
         if warm.record.ready == Readiness::Ready {
             self.measure(&warm, &teller, interrupt, &mut state).await;
         }
@@ -134,7 +132,7 @@ impl Run {
             steps: state.measured.steps(&campaign.loads()),
             searches: state.measured.searches(),
             capacity: None,
-            probes: state.probes,
+            probes: state.probes.into_records(),
             completeness: Completeness::default(),
             verdict: None,
         };
@@ -144,7 +142,7 @@ impl Run {
 
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
     async fn measure(&self, warm: &Warm, teller: &Teller, interrupt: &Interrupt, state: &mut State) {
-        self.probe_all(When::Before, &mut state.probes, interrupt).await;
+        self.ask(&mut state.probes, When::Before, interrupt).await;
         if interrupt.token().is_cancelled() {
             return;
         }
@@ -169,6 +167,7 @@ impl Run {
             log = returned;
             state.stop = stop.or_else(|| self.keep_replies(&run));
             run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
+            run.facts.unstable = self.ask(&mut state.probes, When::Trial(planned.trial), interrupt).await;
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
             if record.is_void() {
                 teller.say(&format!("{}: the load generator did not keep its plan", planned.load));
@@ -178,7 +177,7 @@ impl Run {
                 break;
             }
         }
-        self.probe_all(When::After, &mut state.probes, interrupt).await;
+        state.probes.end();
     }
 
     /// One trial, ended early by a signal, by the endpoint's end or by a full disk.
@@ -230,69 +229,31 @@ impl Run {
         written.err().map(|error| Stop::Storage { detail: error.to_string() })
     }
 
-    fn unread_probes(&self) -> Vec<ProbeRecord> {
-        self.contract.stability.iter().map(unread).collect()
+    /// The probes of the stability rows, none of them asked yet.
+    fn probes(&self, warm: &Warm) -> Probes {
+        let context = Context {
+            folder: self.source.folder.clone(),
+            endpoint: warm.running.as_ref().map(Running::pid),
+            port: self.contract.endpoint.url.port_or_known_default().unwrap_or_default(),
+        };
+        Probes::new(&self.contract.stability, &context)
     }
 
-    /// Asks every probe once. After the load they are asked even when the run was interrupted, because their answers are
-    /// evidence; but one that keeps an interrupted run waiting is left without an answer, and those behind it too.
-    async fn probe_all(&self, when: When, probes: &mut [ProbeRecord], interrupt: &Interrupt) {
-        for (row, record) in self.contract.stability.iter().zip(probes) {
-            let mut reading = tokio::select! {
-                biased;
-                () = out_of_patience(when, interrupt) => return,
-                reading = probe::read(&row.probe, &self.source.folder) => reading,
-            };
-            let secrets = self.lane.target.secrets();
-            reading.failure = reading.failure.map(|failure| secrets.mask(&failure).into_owned());
-            let line = ProbeLine { name: &row.name, when, reading: reading.clone() };
-            // The reading itself is in the result; a full disk shows itself there.
-            drop(self.folder.append_lines("probes.jsonl", &[line]));
-            match when {
-                When::Before => record.before = Some(reading),
-                When::After => record.after = Some(reading),
-            }
-        }
+    /// Asks every stability probe once, all at the same time, and names the rows that broke since they were last asked.
+    async fn ask(&self, probes: &mut Probes, when: When, interrupt: &Interrupt) -> Vec<String> {
+        let secrets = self.lane.target.secrets();
+        let lines = probes.ask(when, interrupt, |failure| secrets.mask(failure).into_owned()).await;
+        // The readings themselves are in the result; a full disk shows itself there.
+        drop(self.folder.append_lines("probes.jsonl", &lines));
+        probes.broke()
     }
 }
 
 /// What a run has so far.
 struct State {
     measured: Measured,
-    probes: Vec<ProbeRecord>,
+    probes: Probes,
     stop: Option<Stop>,
-}
-
-/// When a probe was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum When {
-    Before,
-    After,
-}
-
-/// Resolves when a probe of an interrupted run is no longer waited for.
-async fn out_of_patience(when: When, interrupt: &Interrupt) {
-    interrupt.token().cancelled().await;
-    if when == When::After {
-        tokio::time::sleep(PATIENCE).await;
-    }
-}
-
-/// A line of `probes.jsonl`.
-#[derive(Serialize)]
-struct ProbeLine<'a> {
-    name: &'a str,
-    when: When,
-    reading: Reading,
-}
-
-fn unread(row: &StabilityRow) -> ProbeRecord {
-    let (kind, max_increase) = match &row.probe {
-        StabilityProbe::Counter { max_increase, .. } => (ProbeKind::Counter, Some(*max_increase)),
-        StabilityProbe::ExitCode { .. } => (ProbeKind::ExitCode, None),
-    };
-    ProbeRecord { name: row.name.clone(), kind, max_increase, before: None, after: None }
 }
 
 /// A name fit for a folder.

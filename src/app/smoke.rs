@@ -21,9 +21,10 @@ use crate::contract::{
     Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
+use crate::endpoint::Running;
 use crate::judge::Status;
 use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
-use crate::probe;
+use crate::probe::{Context, Prober};
 use crate::record::grade::{Measure, grade, measure};
 use crate::record::{Readiness, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
@@ -232,10 +233,16 @@ async fn carry_out(
         }
     }
     let sent = describe(&subject.endpoint, &lane);
+    let context = Context {
+        folder: subject.folder.clone(),
+        endpoint: launched.as_ref().and_then(|warm| warm.running.as_ref()).map(Running::pid),
+        port: subject.endpoint.url.port_or_known_default().unwrap_or_default(),
+    };
     let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
     for row in &subject.stability {
+        let mut prober = Prober::stability(&row.probe, &context);
         let reading = tokio::select! {
-            reading = probe::read(&row.probe, &subject.folder) => reading,
+            reading = prober.read() => reading,
             () = interrupt.token().cancelled() => break,
         };
         let failure = reading.failure.map(|failure| lane.target.secrets().mask(&failure).into_owned());

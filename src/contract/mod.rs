@@ -13,6 +13,7 @@ mod raw;
 mod scalar;
 mod schema;
 mod secrets;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ pub use meaning::LONGEST;
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
 pub use schema::{MOST_REQUESTS, schema};
+pub use source::*;
 
 use crate::units::Digest;
 use document::{Document, Node, Place};

@@ -170,9 +170,7 @@ policy: { unknown: warn }
     assert!(
         matches!(&contract.stability[0].probe, StabilityProbe::Counter { max_increase, .. } if *max_increase > 1.4)
     );
-    assert!(
-        matches!(&contract.stability[1].probe, StabilityProbe::ExitCode { command } if command.timeout.as_secs() == 2)
-    );
+    assert!(matches!(&contract.stability[1].probe, StabilityProbe::ExitCode { timeout, .. } if timeout.as_secs() == 2));
     assert_eq!((contract.samples.keep, contract.policy.unknown), (0, UnknownPolicy::Warn));
 }
 

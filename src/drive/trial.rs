@@ -204,6 +204,8 @@ fn facts(planned: &PlannedTrial, health: HealthRecord) -> TrialFacts {
         complete: false,
         given_up: false,
         took_ns: 0,
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health,
     }
 }

@@ -79,6 +79,7 @@ impl<'a> Meaning<'a> {
             evidence: evidence?,
             slo: slo?,
             stability: stability?,
+            resources: Vec::new(),
             samples: samples(written.samples),
             policy: policy(written.policy),
         })

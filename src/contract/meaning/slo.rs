@@ -36,7 +36,8 @@ impl Meaning<'_> {
         let largest = waits.map(|(_, limit)| Duration::from_nanos(limit)).max();
         let objectives: Option<Vec<Objective>> = objectives.into_iter().collect();
         let capacity = self.capacity(written, known.traffic);
-        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at, capacity });
+        let slo =
+            objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, resources: Vec::new(), at, capacity });
         (slo, largest)
     }
 

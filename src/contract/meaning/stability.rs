@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::Meaning;
 use crate::contract::document::join;
 use crate::contract::metric::Objective;
-use crate::contract::model::{CommandProbe, CounterSource, Slo, StabilityProbe, StabilityRow};
+use crate::contract::model::Slo;
 use crate::contract::raw;
+use crate::contract::source::{Across, CommandSource, Probe, Source, StabilityProbe, StabilityRow};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -53,19 +54,20 @@ impl Meaning<'_> {
         let counter = written.counter.and_then(|probe| self.command_probe(probe, &counter_at));
         let exit_code = written.exit_code.and_then(|probe| self.command_probe(probe, &exit_code_at));
         let probe = match (counter, exit_code) {
-            (Some(command), None) => StabilityProbe::Counter {
-                source: CounterSource::Command(command),
+            (Some((command, timeout)), None) => StabilityProbe::Counter {
+                probe: Probe { source: Source::Command(command), timeout },
+                across: Across::Sum,
                 max_increase: written.max_increase.unwrap_or_default(),
             },
-            (None, Some(command)) => StabilityProbe::ExitCode { command },
+            (None, Some((command, timeout))) => StabilityProbe::ExitCode { command, timeout },
             _ => return None,
         };
-        Some(StabilityRow { name: written.name?.0, probe })
+        Some(StabilityRow { name: written.name?.0, probe, automatic: false })
     }
 
-    fn command_probe(&mut self, written: raw::CommandProbe, pointer: &str) -> Option<CommandProbe> {
+    fn command_probe(&mut self, written: raw::CommandProbe, pointer: &str) -> Option<(CommandSource, Duration)> {
         let command = self.command(written.command, &join(pointer, "command"));
         let timeout = self.above_zero(written.timeout.as_ref(), &join(pointer, "timeout"), DEFAULT_TIMEOUT);
-        Some(CommandProbe { command: command?, timeout: timeout? })
+        Some((CommandSource { command: command? }, timeout?))
     }
 }
