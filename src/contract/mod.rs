@@ -9,6 +9,7 @@ mod fault;
 mod meaning;
 mod metric;
 mod model;
+mod presets;
 mod raw;
 mod scalar;
 mod schema;

@@ -84,6 +84,7 @@ pub enum ResourceKind {
 /// What the numbers of a resource are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum ResourceUnit {
     /// A plain number: requests, blocks, tokens.
     Count,
@@ -108,13 +109,21 @@ pub struct ResourceLimit {
     pub statistic: Statistic,
     /// The limit, in the resource's unit; strictly above is a violation.
     pub at_most: f64,
-    /// The limit as it was written.
-    pub written: String,
+    /// The resource's unit.
+    pub unit: ResourceUnit,
+}
+
+impl ResourceLimit {
+    /// The name of its row in the verdict: `kv_cache_usage_max`.
+    pub fn id(&self) -> String {
+        format!("{}_{}", self.resource, self.statistic.name())
+    }
 }
 
 /// What of the samples of a trial's window is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Statistic {
     /// The smallest.
     Min,
@@ -128,9 +137,23 @@ pub enum Statistic {
     Rate,
 }
 
+impl Statistic {
+    /// Its name in contracts and rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Min => "min",
+            Self::Median => "median",
+            Self::Max => "max",
+            Self::Last => "last",
+            Self::Rate => "rate",
+        }
+    }
+}
+
 /// What of several series that one probe reads is taken as its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Across {
     /// Their sum.
     Sum,
@@ -232,6 +255,7 @@ pub struct ContainerSource {
 /// What is asked of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum ContainerField {
     /// How often its engine restarted it.
     RestartCount,
@@ -261,6 +285,7 @@ pub struct KubernetesSource {
 /// What is asked of pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum PodField {
     /// How often their containers were restarted.
     RestartCount,
@@ -291,6 +316,7 @@ pub enum CgroupOf {
 /// What is asked of a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum CgroupField {
     /// How many processes of it were killed for want of memory.
     OomKill,
@@ -323,6 +349,7 @@ pub enum ProcessOf {
 /// What is asked of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum ProcessField {
     /// Its number and when it was started: they must stay the same.
     StartTime,
@@ -346,6 +373,7 @@ pub struct NvidiaSource {
 /// What is asked of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum NvidiaField {
     /// Memory errors that were not corrected, since the driver was loaded.
     EccUncorrected,

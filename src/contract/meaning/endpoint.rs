@@ -27,7 +27,7 @@ impl Meaning<'_> {
         let simulated = written.launch.as_ref().is_some_and(|launch| launch.simulate.is_some());
         let url = self.url(written.url.as_deref(), simulated, known.protocol);
         let model = self.plain_text(written.model, "/endpoint/model");
-        let headers = self.headers(written.headers.unwrap_or_default());
+        let headers = self.headers(written.headers.unwrap_or_default(), "/endpoint/headers");
         let idle_timeout = self.idle_timeout(written.idle_timeout.as_ref(), known.timeout);
         let ca_file = written.ca_file.map(|file| self.folder.join(file));
         let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
@@ -112,7 +112,7 @@ impl Meaning<'_> {
     }
 
     /// A URL of one of the schemes, without credentials. What was written is not repeated: it may hold some.
-    fn http_url(&mut self, written: &str, pointer: &str, schemes: &[&str]) -> Option<Url> {
+    pub(super) fn http_url(&mut self, written: &str, pointer: &str, schemes: &[&str]) -> Option<Url> {
         // The URL standard drops line breaks and blanks at the ends without a word; here they are mistakes.
         if written.chars().any(|c| c.is_control() || c.is_whitespace()) {
             self.fault(pointer, "a URL holds no blanks or control characters; remove them");
