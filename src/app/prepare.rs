@@ -113,11 +113,14 @@ pub(super) fn choose_port(contract: &mut Contract) -> Result<(), Failure> {
         return Ok(());
     }
     let port = free_port()?;
-    contract
-        .endpoint
-        .url
-        .set_port(Some(port))
-        .map_err(|()| Failure::usage("endpoint.url cannot take a port".to_owned()))
+    // Port 0 stands for the endpoint's also where its own pages are asked: no other page may have it.
+    let probes = contract.stability.iter_mut().filter_map(|row| row.probe.source_mut());
+    let sources = probes.chain(contract.resources.iter_mut().map(|resource| &mut resource.probe.source));
+    let pages = sources.filter_map(|source| Some(&mut source.page_mut()?.url)).filter(|url| url.port() == Some(0));
+    for url in pages.chain([&mut contract.endpoint.url]) {
+        url.set_port(Some(port)).map_err(|()| Failure::usage(format!("{url} cannot take a port")))?;
+    }
+    Ok(())
 }
 
 /// A port of this machine that nobody listens on now.

@@ -48,6 +48,15 @@ struct Row {
     record: ProbeRecord,
 }
 
+impl Row {
+    /// Whether it broke between each two readings that follow each other.
+    fn broke_in(&self) -> impl DoubleEndedIterator<Item = bool> {
+        let readings: Vec<&Reading> = self.record.readings().map(|(_, reading)| reading).collect();
+        let broke: Vec<bool> = readings.windows(2).map(|two| has_broken(&self.asks, two[0], two[1])).collect();
+        broke.into_iter()
+    }
+}
+
 impl Probes {
     /// Probes that were not asked yet.
     pub(super) fn new(rows: &[StabilityRow], context: &Context) -> Self {
@@ -89,12 +98,13 @@ impl Probes {
 
     /// The rows that broke between the last two times that they were asked.
     pub(super) fn broke(&self) -> Vec<String> {
-        let broken = self.rows.iter().filter(|row| {
-            let mut readings = row.record.readings().rev().map(|(_, reading)| reading);
-            let (last, earlier) = (readings.next(), readings.next());
-            earlier.zip(last).is_some_and(|(earlier, last)| has_broken(&row.asks, earlier, last))
-        });
+        let broken = self.rows.iter().filter(|row| row.broke_in().next_back() == Some(true));
         broken.map(|row| row.record.name.clone()).collect()
+    }
+
+    /// Whether a row broke between any two times that it was asked.
+    pub(super) fn any_broke(&self) -> bool {
+        self.rows.iter().any(|row| row.broke_in().any(|broke| broke))
     }
 
     /// No trial follows: what was read last was read after the last drain.

@@ -111,7 +111,8 @@ impl Run {
         {
             state.stop = Some(Stop::Signal { number });
         }
-        let endpoint = warm.stop(self.lane.target.secrets()).await;
+        let in_trouble = matches!(state.stop, Some(Stop::EndpointDown { .. })) || state.probes.any_broke();
+        let endpoint = warm.stop(self.lane.target.secrets(), in_trouble).await;
         let campaign = Campaign::new(&self.contract, self.plan);
         let mut result = RunResult {
             schema: RESULT_SCHEMA.to_owned(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
@@ -18,7 +19,7 @@ use super::prepare::{build_workload, choose_port, fill, read_cases, read_contrac
 use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, Resource, StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::endpoint::Running;
@@ -41,8 +42,17 @@ struct Subject {
     limits: RequestLimits,
     /// The metrics that a limit or an objective is about.
     asked: BTreeSet<RequestMetric>,
-    stability: Vec<StabilityRow>,
+    watched: Watched,
     folder: PathBuf,
+}
+
+/// What is read of the system under test besides its replies.
+#[derive(Default)]
+struct Watched {
+    stability: Vec<StabilityRow>,
+    resources: Vec<Resource>,
+    /// The resources that a limit is about.
+    limited: BTreeSet<String>,
 }
 
 /// A finished request with its texts: an entry of `--output`.
@@ -87,6 +97,26 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
     })
 }
 
+/// Asks every probe once: what a row of the verdict needs, and what is sampled besides.
+async fn probe_all(watched: &Watched, context: &Context, mask: impl Fn(String) -> String) -> Vec<ProbeAnswer> {
+    let rows = watched.stability.iter().map(|row| async move {
+        let reading = Prober::stability(&row.probe, context).read().await;
+        ProbeAnswer { name: row.name.clone(), value: reading.value, failure: reading.failure, needed: !row.automatic }
+    });
+    let resources = watched.resources.iter().map(|resource| async move {
+        let reading = Prober::new(&resource.probe, resource.across, context).read().await;
+        ProbeAnswer {
+            name: resource.name.clone(),
+            value: reading.value.map(|value| value * resource.scale),
+            failure: reading.failure,
+            needed: watched.limited.contains(&resource.name),
+        }
+    });
+    let (rows, resources) = tokio::join!(join_all(rows), join_all(resources));
+    let masked = |answer: ProbeAnswer| ProbeAnswer { failure: answer.failure.map(&mask), ..answer };
+    rows.into_iter().chain(resources).map(masked).collect()
+}
+
 fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
@@ -99,7 +129,11 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
         payloads,
         limits: contract.slo.request,
         asked,
-        stability: contract.stability,
+        watched: Watched {
+            stability: contract.stability,
+            resources: contract.resources,
+            limited: contract.slo.resources.into_iter().map(|limit| limit.resource).collect(),
+        },
         folder: source.folder,
     })
 }
@@ -142,7 +176,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         endpoint,
         limits: RequestLimits::default(),
         asked: BTreeSet::new(),
-        stability: Vec::new(),
+        watched: Watched::default(),
         folder: PathBuf::from("."),
     })
 }
@@ -233,23 +267,19 @@ async fn carry_out(
         }
     }
     let sent = describe(&subject.endpoint, &lane);
+    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
     let context = Context {
         folder: subject.folder.clone(),
         endpoint: launched.as_ref().and_then(|warm| warm.running.as_ref()).map(Running::pid),
         port: subject.endpoint.url.port_or_known_default().unwrap_or_default(),
     };
-    let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
-    for row in &subject.stability {
-        let mut prober = Prober::stability(&row.probe, &context);
-        let reading = tokio::select! {
-            reading = prober.read() => reading,
-            () = interrupt.token().cancelled() => break,
-        };
-        let failure = reading.failure.map(|failure| lane.target.secrets().mask(&failure).into_owned());
-        report.probes.push(ProbeAnswer { name: row.name.clone(), value: reading.value, failure });
-    }
+    let mask = |failure: String| lane.target.secrets().mask(&failure).into_owned();
+    report.probes = tokio::select! {
+        answers = probe_all(&subject.watched, &context, mask) => answers,
+        () = interrupt.token().cancelled() => Vec::new(),
+    };
     if let Some(warm) = launched {
-        let record = warm.stop(lane.target.secrets()).await;
+        let record = warm.stop(lane.target.secrets(), false).await;
         report.problems.extend(record.log_tail.iter().map(|line| format!("endpoint log: {line}")));
         drop(std::fs::remove_file(&log));
     }
@@ -406,7 +436,7 @@ fn conclude(report: &mut SmokeReport, endpoint: &Endpoint, asked: &BTreeSet<Requ
     if report.requests.is_empty() && report.problems.is_empty() {
         unproven.push("no request was sent".to_owned());
     }
-    for probe in &report.probes {
+    for probe in report.probes.iter().filter(|probe| probe.needed) {
         if let Some(failure) = &probe.failure {
             unproven.push(format!("the probe `{}` gives nothing: {failure}", probe.name));
         }

@@ -52,6 +52,18 @@ pub enum StabilityProbe {
     },
 }
 
+impl StabilityProbe {
+    /// What is asked, where that is not an exit code.
+    pub fn source_mut(&mut self) -> Option<&mut Source> {
+        match self {
+            Self::Counter { probe, .. } | Self::LastCode { probe } | Self::Unchanged { probe } => {
+                Some(&mut probe.source)
+            }
+            Self::ExitCode { .. } => None,
+        }
+    }
+}
+
 /// One resource: sampled while a trial runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
@@ -100,6 +112,50 @@ pub enum ResourceUnit {
     Celsius,
 }
 
+impl ResourceUnit {
+    /// Writes a number of this unit for a person: three significant digits.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::Count => digits(value),
+            Self::Ratio => format!("{}%", digits(value * 100.0)),
+            Self::Bytes => bytes(value),
+            Self::Seconds => format!("{}s", digits(value)),
+            Self::Watts => format!("{} W", digits(value)),
+            Self::Celsius => format!("{} °C", digits(value)),
+        }
+    }
+
+    /// Writes a rate per second. Seconds of CPU time per second are busy cores.
+    pub fn show_rate(self, value: f64) -> String {
+        match self {
+            Self::Seconds => format!("{} cores", digits(value)),
+            other => format!("{}/s", other.show(value)),
+        }
+    }
+}
+
+/// Three significant digits, and no more than two behind the point; whole numbers stay whole.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        _ if value.fract().abs() < 1e-9 => 0,
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.1 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (value, 0);
+    while value.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", digits(value), UNITS[unit])
+}
+
 /// A limit on a resource at the load that must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceLimit {
@@ -114,6 +170,14 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
+    /// Writes a figure that is held against it, or the limit itself, for a person.
+    pub fn show(&self, figure: f64) -> String {
+        match self.statistic {
+            Statistic::Rate => self.unit.show_rate(figure),
+            _ => self.unit.show(figure),
+        }
+    }
+
     /// The name of its row in the verdict: `kv_cache_usage_max`.
     pub fn id(&self) -> String {
         format!("{}_{}", self.resource, self.statistic.name())
@@ -196,6 +260,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// The page that is asked, where it is one.
+    pub fn page_mut(&mut self) -> Option<&mut MetricsPage> {
+        match self {
+            Self::Prometheus(source) => Some(&mut source.page),
+            _ => None,
+        }
+    }
+
     /// The word for it in contracts and records.
     pub fn name(&self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
 
 mod evidence;
+mod sources;
 
 /// A contract without a fault; the tests below change one thing in it.
 const BASE: &str = "\
@@ -1006,10 +1007,6 @@ fn stability_faults() {
         (
             "{ name: a, counter: { command: [] } }",
             "20:27: /stability/0/counter/command: the list is empty; write at least one entry",
-        ),
-        (
-            "{ name: a, counter: { docker: { container: x } } }",
-            "20:27: /stability/0/counter/docker: unknown key `docker`; what can still stand here: command, timeout",
         ),
     ] {
         let text = row(written);

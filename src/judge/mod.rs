@@ -13,6 +13,7 @@ mod long_run;
 mod objective;
 pub mod planning;
 mod plausible;
+mod resources;
 mod stability;
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,7 @@ fn end_searches(contract: &Contract, result: &mut RunResult) {
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
     let mut checks = objective::checks(contract, result);
     checks.extend(floor::check(contract, result, &checks));
+    checks.extend(resources::checks(contract, result));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
     checks.extend(plausible::check(contract, result));

@@ -185,8 +185,9 @@ impl<'a> Readings<'a> {
 
     /// Why the readings do not let the row pass, however little they say against it.
     fn missing(&self, absent: &Option<Absence>) -> Option<(Reason, String)> {
+        let absent = absent.as_ref().map(|absent| (absent.reason, absent.note.clone()));
         let Some(record) = self.record else {
-            return Some((Reason::NoProbe, "no probe answers for this row".to_owned()));
+            return absent.or_else(|| Some((Reason::NoProbe, "no probe answers for this row".to_owned())));
         };
         let failed = record.readings().find_map(|(at, reading)| {
             (!has_number(reading)).then(|| {
@@ -202,7 +203,6 @@ impl<'a> Readings<'a> {
             (None, _) => "was not read before the load",
             (_, None) => "was not read after the load",
         };
-        let absent = absent.as_ref().map(|absent| (absent.reason, absent.note.clone()));
         Some(absent.unwrap_or_else(|| (Reason::NotMeasured, unread.to_owned())))
     }
 

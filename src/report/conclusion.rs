@@ -1,6 +1,7 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
 use super::figures::{self, check_name, grouped, per_second};
+use super::resources;
 use crate::contract::Plan;
 use crate::judge::{Check, Claim, Reason, Status};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
@@ -181,6 +182,7 @@ fn closest(capacity: &CapacityRecord) -> String {
 fn misses(binding: &Binding) -> String {
     let (violations, n) = (grouped(binding.violations), grouped(binding.n));
     match binding.objective.as_str() {
+        _ if binding.n == 0 => "seen while a trial ran".to_owned(),
         "success_rate" => format!("{violations} of {n} requests failed"),
         "attainment" => format!("{violations} of {n} requests were not good"),
         _ => format!("{violations} of {n} requests missed it"),
@@ -242,6 +244,8 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
     ];
     lines.extend(floor_left_out(result));
     lines.extend(audited(result));
+    lines.extend(unanswered(result));
+    lines.extend(resources::missing(result));
     let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
@@ -249,6 +253,14 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// What would have been watched of a launched endpoint and cannot be on this machine.
+fn unanswered(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    result.probes.iter().filter(|probe| probe.automatic).filter_map(|probe| {
+        let failure = probe.before.as_ref()?.failure.as_ref()?;
+        Some(format!("{} is not watched here: {failure}", check_name(&probe.name)))
+    })
 }
 
 /// A floor of the capacity that the plan did not ask about must not be taken for one that holds.

@@ -3,7 +3,7 @@
 use super::escape::{self, TEXT_CAP};
 use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
 use super::layout::Column;
-use super::{conclusion, figures, search, sweep};
+use super::{conclusion, figures, resources, search, sweep};
 use crate::judge::{Check, Status, Verdict};
 use crate::record::{Reading, RunResult, StepRecord};
 
@@ -129,6 +129,10 @@ fn evidence(result: &RunResult) -> Option<String> {
     if !result.searches.is_empty() {
         tables.push(table(&search::columns(result)));
     }
+    let sampled = resources::columns(result);
+    if !sampled.is_empty() {
+        tables.push(format!("{}\n\n<sub>{}</sub>", table(&sampled), text(resources::LEGEND)));
+    }
     let evidence = sweep::evidence(result);
     if evidence.first().is_some_and(|column| !column.cells.is_empty()) {
         tables.push(table(&evidence));
@@ -186,6 +190,12 @@ fn probes(result: &RunResult) -> String {
         Column::numbers("before", result.probes.iter().map(|probe| reading(probe.before.as_ref())).collect()),
         Column::numbers("after", result.probes.iter().map(|probe| reading(probe.after.as_ref())).collect()),
     ];
+    let changes = result.probes.iter().map(|probe| {
+        let value = |reading: &Option<Reading>| reading.as_ref().and_then(|reading| reading.value);
+        let change = value(&probe.after).zip(value(&probe.before)).map(|(after, before)| after - before);
+        change.filter(|change| *change >= 0.0).map_or_else(|| UNMEASURED.to_owned(), |change| change.to_string())
+    });
+    columns.push(Column::numbers("change", changes.collect()));
     let limits = result.probes.iter().map(|probe| probe.max_increase.map_or_else(String::new, |max| max.to_string()));
     columns.push(Column::numbers("may rise by", limits.collect()));
     table(&columns)

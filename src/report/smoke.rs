@@ -85,12 +85,14 @@ pub struct SmokeRequest {
 /// One probe's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeAnswer {
-    /// The stability row's name.
+    /// The name of the stability row or of the resource.
     pub name: String,
     /// The number or exit code; `null` when the probe failed.
     pub value: Option<f64>,
     /// Why there is none.
     pub failure: Option<String>,
+    /// Whether a row of the verdict depends on it.
+    pub needed: bool,
 }
 
 impl SmokeReport {

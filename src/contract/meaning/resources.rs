@@ -239,7 +239,7 @@ impl Meaning<'_> {
             // A bare number is a share only where nobody can take it for percent.
             (Amount::Number(number), ResourceUnit::Ratio) if *number > 1.0 => None,
             (Amount::Number(number), _) => Some(*number),
-            (Amount::Text(text), ResourceUnit::Ratio) => with_unit(text, &[("%", 0.01)]),
+            (Amount::Text(text), ResourceUnit::Ratio) => with_unit(text, &[("%", 1.0)]).map(|percent| percent / 100.0),
             (Amount::Text(text), ResourceUnit::Bytes) => with_unit(text, &SIZES),
             (Amount::Text(_), _) => None,
         };

@@ -1,6 +1,7 @@
 mod capacity;
 mod generator;
 mod several;
+mod stability;
 mod stops;
 mod verdicts;
 
