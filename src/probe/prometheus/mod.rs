@@ -1,6 +1,8 @@
 //! The `prometheus` probe: metrics on a Prometheus or OpenMetrics page.
 
 mod exposition;
+#[cfg(test)]
+mod fixture_tests;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,9 @@ const LARGEST_PAGE: usize = 64 * 1024 * 1024;
 
 /// OpenMetrics first: it says where it ends and since when a counter counts.
 const ACCEPTED: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+
+/// The header in which llama.cpp's server says when it started, by a clock of its own: its page holds no such series.
+const PROCESS_START: HeaderName = HeaderName::from_static("process-start-time-unix");
 
 /// The most of a page that is looked at for a message, in bytes, and how long it is waited for.
 const GLIMPSE: (usize, Duration) = (4 * 1024, Duration::from_secs(1));
@@ -107,6 +112,7 @@ impl MetricsReader {
             let other = other.to_ascii_uppercase();
             return Err(format!("is {other} and no page of metrics, it begins {begins}; look at the path of its URL"));
         }
+        let started = text_of(&response, PROCESS_START);
         let mut scan = Scan::new(&self.sources, form.starts_with("application/openmetrics-text"));
         let mut length = 0;
         loop {
@@ -119,11 +125,19 @@ impl MetricsReader {
                     }
                     scan.push(&bytes)?;
                 }
-                Ok(None) => return scan.finish(),
+                Ok(None) => {
+                    return Ok(scan.finish()?.into_iter().map(|answer| since(answer, started.as_ref())).collect());
+                }
                 Err(error) => return Err(format!("was cut short after {length} bytes: {}", innermost(&error))),
             }
         }
     }
+}
+
+/// The answer with since when its series count, where they do not tell that themselves.
+fn since(answer: Answer, started: Option<&String>) -> Answer {
+    let told = |series: Series| Series { since: series.since.or_else(|| started.cloned()), ..series };
+    answer.map(|all| all.into_iter().map(told).collect())
 }
 
 impl Request {

@@ -176,10 +176,10 @@ fn counters_are_found_with_and_without_their_suffix_and_exact_names_first() {
 #[test]
 fn a_metric_that_is_not_there_is_named_with_the_nearest() {
     check(
-        "vllm:kv_cache_usage_perc 0\nvllm:num_requests_running 0\npython_info 1\n",
+        "vllm:cpu_cache_usage_perc 0\nvllm:kv_cache_usage_perc 0\npython_info 1\n",
         "vllm:gpu_cache_usage_perc",
         &[],
-        "holds no metric `vllm:gpu_cache_usage_perc`; the nearest there are `vllm:kv_cache_usage_perc`, `vllm:num_requests_running`",
+        "holds no metric `vllm:gpu_cache_usage_perc`; the nearest there are `vllm:cpu_cache_usage_perc`, `vllm:kv_cache_usage_perc`",
     );
     check("y 1\n", "requests", &[], "holds no metric `requests`, and none of a similar name");
     check("# TYPE x_total counter\ny 1\n", "x_total", &[], "declares `x_total` and holds no series of it yet");
