@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::source::{
     Across, MetricsPage, NvidiaField, NvidiaSource, Probe, ProcessField, ProcessOf, ProcessSource, PrometheusSource,
@@ -15,8 +15,9 @@ use super::source::{
 };
 
 /// A ready-made set of resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Preset {
     /// vLLM, from its metrics page (`/metrics` of the API's port).
     Vllm,
@@ -53,7 +54,7 @@ impl Preset {
     ];
 
     /// Whether it is read off a metrics page, so that it needs a URL.
-    pub fn needs_page(self) -> bool {
+    pub fn has_page(self) -> bool {
         !matches!(self, Self::Nvidia | Self::Process)
     }
 
@@ -270,8 +271,8 @@ mod tests {
                 Source::Prometheus(source) => source.page == page && !source.metrics.is_empty(),
                 _ => false,
             });
-            assert_eq!(is_read_off_it, preset.needs_page(), "{preset:?}");
-            assert_eq!(preset.resources(None, every, timeout).is_empty(), preset.needs_page(), "{preset:?}");
+            assert_eq!(is_read_off_it, preset.has_page(), "{preset:?}");
+            assert_eq!(preset.resources(None, every, timeout).is_empty(), preset.has_page(), "{preset:?}");
         }
     }
 }

@@ -200,13 +200,13 @@ fn peak() -> u64 {
 }
 
 /// The failure of a reading off a page that would be 1 GiB, how much of it was written, and by how much memory grew.
-async fn flood(piece: &'static [u8]) -> (String, usize, u64) {
+async fn flood(piece: Vec<u8>) -> (String, usize, u64) {
     let written = Arc::new(AtomicUsize::new(0));
     let times = (1 << 30) / piece.len();
-    let (before, counted) = (peak(), Arc::clone(&written));
+    let (before, counted, piece) = (peak(), Arc::clone(&written), Arc::new(piece));
     let reading = read_from(HANG, move |stream| {
-        let written = Arc::clone(&counted);
-        async move { pour(stream, piece, times, &written).await }
+        let (written, piece) = (Arc::clone(&counted), Arc::clone(&piece));
+        async move { pour(stream, &piece, times, &written).await }
     });
     let told = failure(reading.await);
     (told, written.load(Ordering::SeqCst), peak() - before)
@@ -217,15 +217,15 @@ const BUFFERS: usize = 32 << 20;
 
 #[tokio::test]
 async fn a_huge_page_is_refused_at_its_limit_in_little_memory() {
-    const LINES: &[u8] = b"some_other_metric_of_this_server{a=\"b\",c=\"d\"} 1.5e3\n";
-    let (told, written, _) = flood(LINES).await;
+    const LINE: &[u8] = b"some_other_metric_of_this_server{a=\"b\",c=\"d\"} 1.5e3\n";
+    let (told, written, _) = flood(LINE.repeat(1_000)).await;
     assert_eq!(told, "the page URL is larger than 64 MiB; is it a page of metrics?");
     assert!(written < (64 << 20) + BUFFERS, "{written}");
 }
 
 #[tokio::test]
 async fn an_endless_line_is_refused_at_its_limit_in_little_memory() {
-    let (told, written, _) = flood(&[b'x'; 4_096]).await;
+    let (told, written, _) = flood(vec![b'x'; 4_096]).await;
     assert_eq!(told, "the page URL has a line 1 longer than 1 MiB; is it a page of metrics?");
     assert!(written < (1 << 20) + BUFFERS, "{written}");
 }
@@ -238,7 +238,7 @@ async fn a_flood_of_the_wanted_series_costs_no_more_than_may_be_kept() {
         eprintln!("left out: memory can be measured only where a test has a process of its own, under cargo nextest");
         return;
     }
-    let (told, _, grown) = flood(LINE).await;
+    let (told, _, grown) = flood(LINE.repeat(1_000)).await;
     assert_eq!(told, "the page URL is larger than 64 MiB; is it a page of metrics?");
     assert!(grown < 32 * 1024, "{grown} KiB");
 }
@@ -340,9 +340,9 @@ async fn a_metric_may_come_later_and_a_server_may_begin_anew_between_readings() 
     assert_eq!(server.accepted(), 2, "a connection is used again");
 }
 
-/// Two slots, and replies that last longer than any test.
+/// Two slots, which the second request has after a step of half a second, and replies that last 14 seconds.
 const PROFILE: &str = "version: 1
-model: { kind: batch, slots: 2, step_base: 10s, step_per_request: 1ms, prefill_per_token: 1us, kv_tokens: 256 }
+model: { kind: batch, slots: 2, step_base: 500ms, step_per_request: 1ms, prefill_per_token: 1us, kv_tokens: 256 }
 prompt_tokens: { per_word: 1 }
 output_tokens: 28
 ";
