@@ -188,6 +188,7 @@ impl<'a> Scan<'a> {
 
     fn keep(&mut self, sample: Sample) {
         if let (PROCESS_START, Ok(value)) = (sample.name.as_str(), &sample.value)
+            && value.is_finite()
             && self.starts.len() < MOST_SERIES
         {
             self.starts.push((sample.labels.clone(), *value));
@@ -203,7 +204,7 @@ impl<'a> Scan<'a> {
                 (As::Series, _) if candidate.series.len() <= MOST_SERIES => {
                     candidate.series.push((self.lines, sample.clone()));
                 }
-                (As::Created, Ok(value)) if candidate.created.len() < MOST_SERIES => {
+                (As::Created, Ok(value)) if value.is_finite() && candidate.created.len() < MOST_SERIES => {
                     candidate.created.insert(sample.labels.clone(), *value);
                 }
                 _ => {}

@@ -1,5 +1,9 @@
 //! What the scanner makes of pages, in pieces of any size.
 
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::{any, proptest};
+
+use super::exposition::{Labels, identity, parse};
 use super::page::Scan;
 use crate::contract::{MetricsPage, PrometheusSource};
 use crate::probe::Answer;
@@ -203,6 +207,7 @@ fn since_when_a_series_counts_is_said_by_itself_or_by_its_process() {
         &[],
         "x{job=\"a\",z=\"1\"} [2023-11-14T22:13:20Z] 1; x{job=\"b\"} [2023-11-14T22:13:21Z] 2; x{job=\"c\"} 3",
     );
+    check("x 1\nprocess_start_time_seconds NaN\n", "x", &[], "x 1");
     check("x 1\nprocess_start_time_seconds 1e300\n", "x", &[], &format!("x [1{}] 1", "0".repeat(300)));
 }
 
@@ -257,4 +262,23 @@ fn what_is_kept_is_bounded() {
     let both = read(&format!("x{{a=\"{long}1\"}} 1\nx{{a=\"{long}2\"}} 2\n")).expect("two series");
     assert!(both.iter().all(|series| series.of.chars().count() < 320), "{both:?}");
     assert_ne!(both[0].of, both[1].of);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_to_an_end(
+        lines in vec((any::<bool>(), vec(any::<u8>(), 0..30)), 0..8), openmetrics in any::<bool>(),
+    ) {
+        let line = |(wanted, bytes): (bool, Vec<u8>)| [if wanted { b"x".as_slice() } else { b"" }, &bytes, b"\n"].concat();
+        drop(ask(&lines.into_iter().flat_map(line).collect::<Vec<u8>>(), openmetrics, "x", &[]));
+    }
+
+    #[test]
+    fn an_identity_is_read_back_as_the_series_that_it_is_of(
+        name in "[ -~]{1,20}|[a-z:_]{1,9}", labels in btree_map("[^\r]{1,6}", "[^\r]{0,12}", 0..4),
+    ) {
+        let labels: Labels = labels;
+        let sample = parse(&format!("{} 1", identity(&name, &labels, &Labels::new()))).expect("its own form");
+        proptest::prop_assert_eq!((sample.name, sample.labels, sample.value), (name, labels, Ok(1.0)));
+    }
 }
