@@ -9,8 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::exit::Failure;
 use super::usage::{Asking, Plain};
 use crate::contract::{Endpoint, Launch, LaunchWhat};
-use crate::drive::{Lane, Secrets};
-use crate::endpoint::{LaunchSpec, NotReady, Running, http_client, launch, mask_log, port_answers, wait_ready};
+use crate::drive::Lane;
+use crate::endpoint::{
+    LaunchSpec, NotReady, Running, Secrets, http_client, launch, mask_log, port_answers, wait_ready,
+};
 use crate::observe::Outcome;
 use crate::record::{EndpointKind, EndpointRecord, Readiness, Stop};
 use crate::units::format_duration;

@@ -27,6 +27,7 @@ pub use fault::{Fault, render_faults};
 pub use meaning::LONGEST;
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
+pub use presets::Preset;
 pub use schema::{MOST_REQUESTS, schema};
 pub use source::*;
 

@@ -13,8 +13,9 @@ use super::collect::{Collected, Finished, collect};
 use super::exchange::{Order, exchange};
 use super::health::{Baseline, heartbeat};
 use super::pace::pace;
-use super::{Clock, Pool, Secrets, Target};
+use super::{Clock, Pool, Target};
 use crate::contract::RequestLimits;
+use crate::endpoint::Secrets;
 use crate::observe::{Outcome, ReplyTexts};
 use crate::record::{
     HealthRecord, Hopeless, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade, quantiles,

@@ -19,7 +19,7 @@ const ERROR_LIMIT: usize = 4 * 1024;
 const EXCERPT: usize = 200;
 
 /// The largest number up to which every integer is its own: beyond it, a rise by one could not be seen.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+pub(super) const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// One number, or why there is none.
 type Answer = Result<f64, String>;
@@ -112,7 +112,7 @@ fn parse_number(printed: &str) -> Answer {
 }
 
 /// The beginning of a text on one line, in quotes, with every control character escaped.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
     format!("`{}{cut}`", text.chars().take(EXCERPT).collect::<String>().escape_debug())
 }

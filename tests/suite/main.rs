@@ -16,6 +16,7 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+mod prometheus;
 #[path = "../support/queues.rs"]
 mod queues;
 mod real;
