@@ -58,6 +58,15 @@ impl Preset {
         !matches!(self, Self::Nvidia | Self::Process)
     }
 
+    /// The port of its page where that is not the endpoint's own, so that it must be written.
+    pub fn page_port(self) -> Option<u16> {
+        match self {
+            Self::Triton => Some(8002),
+            Self::Dcgm => Some(9400),
+            _ => None,
+        }
+    }
+
     /// Its resources, each sampled with this period and for no longer than this timeout. One that needs a page has none
     /// without it.
     pub fn resources(self, page: Option<&MetricsPage>, every: Duration, timeout: Duration) -> Vec<Resource> {

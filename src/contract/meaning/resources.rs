@@ -106,6 +106,14 @@ impl Meaning<'_> {
         let timeout = self.above_zero(written.timeout.as_ref(), &join(pointer, "timeout"), DEFAULT_TIMEOUT);
         let preset = written.preset?;
         let page = if preset.has_page() {
+            let has_url = self.is_written(written.url.as_ref(), &join(pointer, "url"));
+            if let Some(port) = preset.page_port().filter(|_| !has_url) {
+                let message = format!(
+                    "its page is not the endpoint's own; write it, as in `url: http://127.0.0.1:{port}/metrics`"
+                );
+                self.fault(pointer, message);
+                return None;
+            }
             Some(self.page(written.url.as_deref(), written.headers, written.ca_file, pointer, endpoint)?)
         } else {
             for (key, is_there) in [

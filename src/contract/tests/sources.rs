@@ -178,6 +178,10 @@ fn faults_of_resources() {
             "{ every: 1s }",
             ": write one of `preset` (a ready-made set), `gauge` (a level) and `counter` (a count that rises)",
         ),
+        (
+            "{ preset: dcgm }",
+            ": its page is not the endpoint's own; write it, as in `url: http://127.0.0.1:9400/metrics`",
+        ),
         ("{ preset: vllm, scale: 2 }", "/scale: a `preset` knows this of each of its resources; remove it"),
         ("{ name: a, gauge: { command: [a] }, every: 1ms }", "/every: too often; write at least `100ms`"),
         (
