@@ -13,6 +13,9 @@ mod podman;
 mod process;
 mod prometheus;
 mod run_command;
+mod sampler;
+
+pub use sampler::{Sampled, Sampler};
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
