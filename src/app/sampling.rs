@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::exit::Failure;
 use crate::contract::Resource;
-use crate::drive::Secrets;
+use crate::endpoint::Secrets;
 use crate::probe::{Context, Sampled, Sampler};
 use crate::record::{ResourceSample, TrialFacts, resource_records};
 use crate::schedule::{PlannedTrial, TrialShape, segment_nanos};

@@ -20,6 +20,7 @@ mod lost_endpoint;
 mod queues;
 mod real;
 mod realtime;
+mod resources;
 #[path = "../support/run.rs"]
 mod run;
 mod scene;

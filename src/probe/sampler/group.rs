@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
-
+use super::reader::{Reader, are_read_together};
 use super::ticks::Ticks;
 use super::{Trial, missed_sample};
 use crate::contract::{Resource, ResourceKind};
-use crate::probe::{Context, Prober};
+use crate::probe::Context;
 use crate::record::{Reading, ResourceSample, Series};
 
 /// Why a sample was left out.
@@ -21,6 +20,7 @@ const GIVEN_UP: &str = "was not back when the trial ended";
 #[derive(Debug)]
 pub(super) struct Group {
     ticks: Ticks,
+    reader: Reader,
     members: Vec<Member>,
 }
 
@@ -28,7 +28,6 @@ pub(super) struct Group {
 #[derive(Debug)]
 struct Member {
     resource: Resource,
-    prober: Prober,
     /// What was read last, of a counter.
     last: Option<Reading>,
 }
@@ -47,12 +46,20 @@ pub(super) struct Log {
 
 /// Groups the resources, in their order.
 pub(super) fn groups(resources: &[Resource], context: &Context) -> Vec<Group> {
-    let alone = |resource: &Resource| {
-        let prober = Prober::new(&resource.probe, resource.across, context);
-        let members = vec![Member { resource: resource.clone(), prober, last: None }];
-        Group { ticks: Ticks::every(resource.every), members }
+    let mut grouped: Vec<(&Resource, Vec<&Resource>)> = Vec::new();
+    for resource in resources {
+        match grouped.iter_mut().find(|(first, _)| are_read_together(first, resource)) {
+            Some((_, others)) => others.push(resource),
+            None => grouped.push((resource, Vec::new())),
+        }
+    }
+    let member = |resource: &Resource| Member { resource: resource.clone(), last: None };
+    let group = |(first, others): (&Resource, Vec<&Resource>)| Group {
+        ticks: Ticks::every(first.every),
+        reader: Reader::new(first, &others, context),
+        members: std::iter::once(first).chain(others).map(member).collect(),
     };
-    resources.iter().map(alone).collect()
+    grouped.into_iter().map(group).collect()
 }
 
 impl Group {
@@ -65,7 +72,7 @@ impl Group {
             log.lags_ns.push(nanos(begun.saturating_sub(self.ticks.due(tick))));
             let readings = tokio::select! {
                 biased;
-                readings = self.read() => Some(readings),
+                readings = self.reader.read() => Some(readings),
                 () = trial.end.given_up() => None,
             };
             let back = trial.start.elapsed();
@@ -85,10 +92,6 @@ impl Group {
             tick = self.ticks.after(back);
         }
         log
-    }
-
-    async fn read(&mut self) -> Vec<Reading> {
-        join_all(self.members.iter_mut().map(|member| member.prober.read())).await
     }
 
     /// The samples that a reading yields.

@@ -5,6 +5,7 @@
 //! late, and a reading that would begin before the last one is back is left out and counted.
 
 mod group;
+mod reader;
 mod ticks;
 
 use std::io;
