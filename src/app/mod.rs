@@ -10,6 +10,7 @@ mod prepare;
 mod probes;
 mod progress;
 mod run;
+mod sampling;
 mod schema;
 mod simulate;
 mod smoke;

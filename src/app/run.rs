@@ -13,6 +13,7 @@ use super::interrupt::Interrupt;
 use super::prepare::{Source, build_workload, choose_port};
 use super::probes::{Probes, When};
 use super::progress::Teller;
+use super::sampling::Sampling;
 use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
 use crate::contract::{Contract, Plan};
@@ -101,9 +102,15 @@ impl Run {
         if warm.usage_refused {
             leave_out(&mut self.lane, self.plain.take())?;
         }
-        let mut state = State { measured: Measured::default(), probes: self.probes(&warm), stop: None };
+        let context = self.context(&warm);
+        let mut state = State {
+            measured: Measured::default(),
+            probes: Probes::new(&self.contract.stability, &context),
+            sampling: Sampling::start(&self.contract.resources, &context)?,
+            stop: None,
+        };
         if warm.record.ready == Readiness::Ready {
-            self.measure(&warm, &teller, interrupt, &mut state).await;
+            self.measure(&Around { warm: &warm, teller: &teller, interrupt }, &mut state).await;
         }
         // Results that cannot be written are a failure of our own, which a signal does not excuse.
         if let (Some(number), None | Some(Stop::Signal { .. } | Stop::EndpointDown { .. })) =
@@ -142,7 +149,8 @@ impl Run {
     }
 
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
-    async fn measure(&self, warm: &Warm, teller: &Teller, interrupt: &Interrupt, state: &mut State) {
+    async fn measure(&self, around: &Around<'_>, state: &mut State) {
+        let Around { teller, interrupt, .. } = *around;
         self.ask(&mut state.probes, When::Before, interrupt).await;
         if interrupt.token().is_cancelled() {
             return;
@@ -164,9 +172,12 @@ impl Run {
                     break;
                 }
             };
-            let (mut run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
+            let (mut run, returned, stop) = self.trial(planned, part, around, log, &mut state.sampling).await;
             log = returned;
-            state.stop = stop.or_else(|| self.keep_replies(&run));
+            let samples = state.sampling.end(&planned, &mut run.facts, self.lane.target.secrets()).await;
+            state.stop = stop
+                .or_else(|| self.keep("samples.jsonl", &run.kept))
+                .or_else(|| self.keep("resources.jsonl", &samples));
             run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
             run.facts.unstable = self.ask(&mut state.probes, When::Trial(planned.trial), interrupt).await;
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
@@ -186,11 +197,11 @@ impl Run {
         &self,
         planned: PlannedTrial,
         part: Part,
-        warm: &Warm,
-        teller: &Teller,
-        interrupt: &Interrupt,
+        around: &Around<'_>,
         log: RequestLog,
+        sampling: &mut Sampling,
     ) -> (TrialRun, RequestLog, Option<Stop>) {
+        let Around { warm, teller, interrupt } = *around;
         let cancel = interrupt.token().child_token();
         let progress = Arc::new(Progress::default());
         let hopeless = match (part, planned.shape) {
@@ -200,11 +211,16 @@ impl Run {
         let mut trial = pin!(run_trial(&self.lane, &planned, &progress, log, &cancel, hopeless));
         let mut follow = pin!(teller.follow(planned, part, Arc::clone(&progress)));
         let mut lost = pin!(warm.lost());
-        let mut stop = None;
+        let mut start = pin!(progress.start_ns());
+        let (mut started, mut stop) = (false, None);
         let (run, log) = loop {
             tokio::select! {
                 done = &mut trial => break done,
                 () = &mut follow => {}
+                start_ns = &mut start, if !started => {
+                    started = true;
+                    sampling.begin(&planned, self.lane.clock.instant(start_ns));
+                }
                 seen = &mut lost, if stop.is_none() => {
                     stop = Some(seen);
                     cancel.cancel();
@@ -221,23 +237,22 @@ impl Run {
         (run, log, stop)
     }
 
-    /// Writes kept replies; a failure stops the run like any other failure to write.
-    fn keep_replies(&self, run: &TrialRun) -> Option<Stop> {
-        if run.kept.is_empty() {
+    /// Appends what a trial left beside its requests; a failure stops the run like any other failure to write.
+    fn keep<T: Serialize>(&self, file: &str, lines: &[T]) -> Option<Stop> {
+        if lines.is_empty() {
             return None;
         }
-        let written = self.folder.append_lines("samples.jsonl", &run.kept);
+        let written = self.folder.append_lines(file, lines);
         written.err().map(|error| Stop::Storage { detail: error.to_string() })
     }
 
-    /// The probes of the stability rows, none of them asked yet.
-    fn probes(&self, warm: &Warm) -> Probes {
-        let context = Context {
+    /// What probes know of the run.
+    fn context(&self, warm: &Warm) -> Context {
+        Context {
             folder: self.source.folder.clone(),
             endpoint: warm.running.as_ref().map(Running::pid),
             port: self.contract.endpoint.url.port_or_known_default().unwrap_or_default(),
-        };
-        Probes::new(&self.contract.stability, &context)
+        }
     }
 
     /// Asks every stability probe once, all at the same time, and names the rows that broke since they were last asked.
@@ -250,10 +265,18 @@ impl Run {
     }
 }
 
+/// What is around every trial of a run.
+struct Around<'a> {
+    warm: &'a Warm,
+    teller: &'a Teller,
+    interrupt: &'a Interrupt,
+}
+
 /// What a run has so far.
 struct State {
     measured: Measured,
     probes: Probes,
+    sampling: Sampling,
     stop: Option<Stop>,
 }
 

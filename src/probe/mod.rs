@@ -13,6 +13,9 @@ mod podman;
 mod process;
 mod prometheus;
 mod run_command;
+mod sampler;
+
+pub use sampler::{Sampled, Sampler};
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -102,11 +105,7 @@ impl Prober {
         let grace = if matches!(self.asked, Asked::Command(_) | Asked::ExitCode(_)) { KILLING } else { Duration::ZERO };
         let answer = tokio::time::timeout(self.timeout.saturating_add(grace), self.ask()).await;
         let took_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let late = || format!("took longer than {} and was given up", format_duration(self.timeout));
-        match answer.unwrap_or_else(|_| Err(late())) {
-            Ok(series) => reading(series, self.across, took_ns),
-            Err(failure) => Reading { value: None, series: Vec::new(), failure: Some(failure), took_ns },
-        }
+        reading(answer.unwrap_or_else(|_| Err(too_late(self.timeout))), self.across, took_ns)
     }
 
     async fn ask(&mut self) -> Answer {
@@ -131,8 +130,17 @@ fn nameless(value: f64) -> Vec<Series> {
     vec![Series { of: String::new(), since: None, value }]
 }
 
-/// Takes one number from several series.
-fn reading(series: Vec<Series>, across: Across, took_ns: u64) -> Reading {
+/// What is told of an answer that did not come in time.
+fn too_late(timeout: Duration) -> String {
+    format!("took longer than {} and was given up", format_duration(timeout))
+}
+
+/// Takes one number from the several series of an answer.
+fn reading(answer: Answer, across: Across, took_ns: u64) -> Reading {
+    let series = match answer {
+        Ok(series) => series,
+        Err(failure) => return Reading { value: None, series: Vec::new(), failure: Some(failure), took_ns },
+    };
     let values = || series.iter().map(|series| series.value);
     let (value, failure) = match series.iter().find(|series| !series.value.is_finite()) {
         None if series.is_empty() => (None, Some("nothing matched".to_owned())),

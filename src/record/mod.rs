@@ -17,4 +17,6 @@ pub use model::*;
 pub use probes::ReadAt;
 pub use schema::{audit_schema, request_schema, result_schema};
 pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_audit, read_requests, read_result, write_whole};
-pub use summary::{Hopeless, TrialAccumulator, TrialFacts, quantiles, settle, summarise_step, summarise_trial};
+pub use summary::{
+    Hopeless, TrialAccumulator, TrialFacts, quantiles, resource_records, settle, summarise_step, summarise_trial,
+};

@@ -104,6 +104,25 @@ pub struct KeptReply {
     pub texts: ReplyTexts,
 }
 
+/// One line of `resources.jsonl`: one sample of a resource that was due while a trial ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceSample {
+    /// The trial's number in the run, from 0.
+    pub trial: u32,
+    /// When its reading began, since the trial's start; when it was due, of one that was left out.
+    pub at_ns: u64,
+    /// The resource's name.
+    pub name: String,
+    /// The number, in the resource's unit; `null` when there is none.
+    pub value: Option<f64>,
+    /// Of a counter: something that it counts began anew or is gone since the sample before, whether the number shows it or
+    /// not.
+    pub began_anew: bool,
+    /// Why there is no number.
+    pub failure: Option<String>,
+}
+
 /// `result.json`: everything a verdict needs, and the verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -578,15 +597,20 @@ pub struct ResourceRecord {
     pub samples: u64,
     /// The smallest; `null` without a sample, as the others.
     pub min: Option<f64>,
-    /// The median; of a step, the median of its trials' medians.
+    /// The median by nearest rank: of an even count the lower of the two in the middle. Of a step, the median of its trials'
+    /// medians.
     pub median: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
     /// The last.
     pub last: Option<f64>,
-    /// Of a counter, its rise per second from the first sample to the last; `null` when it went down or began anew.
+    /// Of a counter, its rise per second from the first sample to the last; `null` when it went down or began anew, and with
+    /// fewer than two samples. Of a step, the rise of all its trials over their time; `null` when one of them has none.
     pub rate_per_s: Option<f64>,
-    /// Why a sample has no number, the first time that one had none.
+    /// The time of that rise, of a step summed over its trials; `null` where there is no rate.
+    #[serde(default)]
+    pub rate_over_ns: Option<u64>,
+    /// Why a sample has no number, the first time that one had none; where all have one, why a counter has no rate.
     pub failure: Option<String>,
 }
 

@@ -21,6 +21,7 @@ mod prometheus;
 mod queues;
 mod real;
 mod realtime;
+mod resources;
 #[path = "../support/run.rs"]
 mod run;
 mod scene;

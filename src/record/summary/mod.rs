@@ -5,6 +5,7 @@ mod gaps;
 mod health;
 mod hopeless;
 mod quantiles;
+mod resources;
 mod stand;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,8 @@ use gaps::GapHistogram;
 pub use hopeless::Hopeless;
 pub use quantiles::quantiles;
 use quantiles::{InOrder, evidence, metric_quantiles, of_ratio};
+pub use resources::resource_records;
+use resources::step_resources;
 
 use super::grade::Measure;
 use super::model::{
@@ -175,7 +178,7 @@ pub fn summarise_step(
         reasoning_share: totals.reasoning_share,
         metrics,
         ratios,
-        resources: Vec::new(),
+        resources: step_resources(&pool),
         trials: trials.iter().map(|(trial, _)| trial.clone()).collect(),
         not_measured,
     }

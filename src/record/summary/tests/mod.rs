@@ -1,4 +1,5 @@
 mod queues;
+mod resources;
 
 use super::*;
 use crate::contract::{Objective, RequestLimits, RequestMetric};
