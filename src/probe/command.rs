@@ -45,7 +45,7 @@ pub(super) async fn exit_code(command: &[String], folder: &Path, timeout: Durati
 }
 
 /// How a command ended, and the end of what it complained.
-struct Ended {
+pub(super) struct Ended {
     status: ExitStatus,
     complaint: String,
 }
@@ -55,8 +55,13 @@ impl Ended {
         self.status.code()
     }
 
+    /// The end of what it wrote to its standard error.
+    pub(super) fn complaint(&self) -> &str {
+        &self.complaint
+    }
+
     /// What is wrong with this end; `None` for exit code 0.
-    fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         let how = match (self.status.code(), self.status.signal()) {
             (Some(0), _) => return None,
             (Some(code), _) => format!("exited with code {code}"),
@@ -68,7 +73,13 @@ impl Ended {
     }
 }
 
-async fn status(command: &[String], folder: &Path, within: Duration, stdout: &mut Capture) -> Result<Ended, String> {
+/// Runs a command to its end, whatever its exit code, and keeps of its output what `stdout` keeps.
+pub(super) async fn status(
+    command: &[String],
+    folder: &Path,
+    within: Duration,
+    stdout: &mut Capture,
+) -> Result<Ended, String> {
     let mut stderr = Capture::last(ERROR_LIMIT);
     match run(command, folder, within, stdout, &mut stderr).await {
         Ok(status) => Ok(Ended { status, complaint: stderr.lossy() }),
@@ -112,7 +123,7 @@ fn parse_number(printed: &str) -> Answer {
 }
 
 /// The beginning of a text on one line, in quotes, with every control character escaped.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
     format!("`{}{cut}`", text.chars().take(EXCERPT).collect::<String>().escape_debug())
 }
