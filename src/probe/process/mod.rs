@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub(super) use find::Finder;
-use table::{Entry, boot_time};
+use table::{Entry, boot_time, resident_bytes};
 
 use super::{Answer, Context, nameless};
 use crate::contract::{ProcessField, ProcessSource};
@@ -107,8 +107,8 @@ impl Process {
     fn memory(&self) -> Result<f64, String> {
         let table = self.finder.table()?;
         let family = self.finder.family(&table)?;
-        let pages: u64 = family.iter().filter_map(|pid| table.get(*pid)).map(|process| process.resident_pages).sum();
-        Ok(pages as f64 * rustix::param::page_size() as f64)
+        let bytes: u64 = family.iter().map(|pid| resident_bytes(self.finder.proc(), *pid)).sum();
+        Ok(bytes as f64)
     }
 }
 

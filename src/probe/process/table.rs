@@ -23,7 +23,6 @@ pub(super) struct Entry {
     pub(super) busy: u64,
     /// CPU time of its children that ended and that it waited for, and of theirs, in ticks.
     pub(super) busy_ended: u64,
-    pub(super) resident_pages: u64,
 }
 
 impl Entry {
@@ -101,8 +100,15 @@ fn parse(stat: &str) -> Option<Entry> {
         started: field(22)?.parse().ok()?,
         busy: count(14)?.saturating_add(count(15)?),
         busy_ended: count(16)?.saturating_add(count(17)?),
-        resident_pages: count(24)?,
     })
+}
+
+/// Resident memory of a process, in bytes; 0 when it has none any more. `stat` tells a number too, which lags behind.
+pub(super) fn resident_bytes(proc: &Path, pid: u32) -> u64 {
+    let status = std::fs::read(proc.join(pid.to_string()).join("status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    line.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).map_or(0, |kibibytes| kibibytes.saturating_mul(1024))
 }
 
 /// When the machine was booted, in seconds since 1970; from `/proc/stat`.
@@ -137,7 +143,6 @@ mod tests {
                 busy: 1750,
                 // The kernel writes these two as signed numbers.
                 busy_ended: 40,
-                resident_pages: 412,
             };
             assert_eq!(entry, expected, "{name}");
         }
