@@ -63,8 +63,9 @@ impl Cgroup {
 }
 
 /// The folders of the groups that processes are in.
-fn folders(finder: &Finder) -> Result<BTreeSet<PathBuf>, String> {
-    let family = finder.family(&finder.table()?)?;
+fn folders(finder: &mut Finder) -> Result<BTreeSet<PathBuf>, String> {
+    let table = finder.table()?;
+    let family = finder.family(&table)?;
     let mounts = mounts::Mounts::read(finder.proc())?;
     let mut folders = BTreeSet::new();
     for pid in family {

@@ -215,7 +215,8 @@ async fn a_program_that_does_not_answer_says_what_it_said() {
     ] {
         assert_eq!(StandIn::new(&script).ask(NvidiaField::Temperature, &[]).await, Err(expected), "{script}");
     }
-    let mut none = StandIn::new("").cards(&[]);
+    let stand_in = StandIn::new("");
+    let mut none = stand_in.cards(&[]);
     none.command = vec!["no-such-nvidia-smi".to_owned()];
     let failure = none.ask(&BTreeSet::from([NvidiaField::Power])).await.expect_err("no program");
     assert!(failure.ends_with("install it, or put its folder on PATH"), "{failure}");

@@ -17,11 +17,19 @@ pub(in crate::probe) struct Finder {
     /// The TCP port of the endpoint's URL.
     port: u16,
     proc: PathBuf,
+    /// The processes that held the port last: asking all of the machine takes long.
+    holders: BTreeSet<u32>,
 }
 
 impl Finder {
     pub(in crate::probe) fn new(of: &ProcessOf, context: &Context) -> Self {
-        Self { of: of.clone(), endpoint: context.endpoint, port: context.port, proc: PathBuf::from("/proc") }
+        Self {
+            of: of.clone(),
+            endpoint: context.endpoint,
+            port: context.port,
+            proc: PathBuf::from("/proc"),
+            holders: BTreeSet::new(),
+        }
     }
 
     /// The same in another `/proc`.
@@ -50,11 +58,20 @@ impl Finder {
     }
 
     /// They with all that they started; of the launched endpoint, all that was started with it.
-    pub(in crate::probe) fn family(&self, table: &Table) -> Result<BTreeSet<u32>, String> {
-        match self.of {
-            ProcessOf::Endpoint => self.launched(table),
-            ProcessOf::PidFile(_) | ProcessOf::Port(_) => Ok(table.with_descendants(self.asked(table)?)),
-        }
+    pub(in crate::probe) fn family(&mut self, table: &Table) -> Result<BTreeSet<u32>, String> {
+        let asked = match self.of {
+            ProcessOf::Endpoint => return self.launched(table),
+            ProcessOf::PidFile(_) => self.asked(table)?,
+            ProcessOf::Port(port) => {
+                // Whoever else came to hold the port was most likely started by these.
+                let sockets = sockets::listening(&self.proc, port)?;
+                let again = sockets::holders(&self.proc, &sockets, self.holders.iter().copied());
+                let is_all = !sockets.is_empty() && again.held.len() == sockets.len();
+                self.holders = if is_all { again.processes } else { self.listeners(port, table)? };
+                self.holders.clone()
+            }
+        };
+        Ok(table.with_descendants(asked))
     }
 
     /// The process that started the endpoint, where that one does nothing else: then what lost its parent is its child.

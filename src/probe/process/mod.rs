@@ -104,7 +104,7 @@ impl Process {
     }
 
     /// Resident memory of the processes and all that they started, in bytes. What several of them share counts for each.
-    fn memory(&self) -> Result<f64, String> {
+    fn memory(&mut self) -> Result<f64, String> {
         let table = self.finder.table()?;
         let family = self.finder.family(&table)?;
         let bytes: u64 = family.iter().map(|pid| resident_bytes(self.finder.proc(), *pid)).sum();
@@ -112,11 +112,11 @@ impl Process {
     }
 }
 
-/// An instant so many ticks after the boot; in ticks where it is not known when that was.
+/// An instant so many ticks after the boot, to a hundredth of a second; in ticks where it is not known when that was.
 fn instant(booted: Option<i64>, ticks: u64) -> String {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     let nanoseconds = (ticks % per_second) * (1_000_000_000 / per_second);
     let seconds = booted.and_then(|booted| booted.checked_add_unsigned(ticks / per_second));
     let time = seconds.and_then(|seconds| Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok());
-    time.map_or_else(|| format!("tick {ticks} since the boot"), |time| time.to_string())
+    time.map_or_else(|| format!("tick {ticks} since the boot"), |time| format!("{time:.2}"))
 }

@@ -11,6 +11,9 @@ const LIMIT: u64 = 80 * 1024 * 1024;
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
+/// That of a connection which is asked for; older kernels list it with the socket that it is asked of.
+const ASKED_FOR: &str = "03";
+
 /// Sockets that listen on a port: their inodes, with the number of the user that made each.
 pub(super) type Sockets = BTreeMap<u64, u32>;
 
@@ -42,20 +45,25 @@ pub(super) fn listening(proc: &Path, port: u16) -> Result<Sockets, String> {
     Ok(sockets)
 }
 
+/// All sockets that listen come first, and connections, of which there may be many, after them (proc_net_tcp.rst).
 fn collect(list: impl Read, port: u16, sockets: &mut Sockets) -> io::Result<()> {
     for line in BufReader::new(list.take(LIMIT)).lines().skip(1) {
-        sockets.extend(listener(&line?, port));
+        let line = line?;
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        match fields.get(3) {
+            Some(&LISTEN) => sockets.extend(listener(&fields, port)),
+            Some(&ASKED_FOR) => {}
+            _ => break,
+        }
     }
     Ok(())
 }
 
-/// Inode and user of one line, when it is of a socket that listens on the port.
-fn listener(line: &str, port: u16) -> Option<(u64, u32)> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+/// Inode and user of a socket that listens, when it does so on the port.
+fn listener(fields: &[&str], port: u16) -> Option<(u64, u32)> {
     let local = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
-    let is_asked = local == port && *fields.get(3)? == LISTEN;
     let (user, inode) = (fields.get(7)?.parse().ok()?, fields.get(9)?.parse().ok()?);
-    is_asked.then_some((inode, user))
+    (local == port).then_some((inode, user))
 }
 
 /// Who of some processes holds which of the sockets.
@@ -89,17 +97,20 @@ mod tests {
 
     #[test]
     fn only_sockets_that_listen_on_the_port_count() {
-        // The form of proc(5), `/proc/net/tcp`: 0x1F40 is 8000; 0A listens, 01 is a connection, 06 waits for its end.
-        let list = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-             0: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 561 1 0000 100 0 0 10 0\n\
-             1: 0100007F:1F41 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 562 1 0000 100 0 0 10 0\n\
-             2: 0100007F:1F40 0100007F:C272 01 00000000:00000000 00:00000000 00000000     0        0 563 1 0000 20 4 30 10 -1\n\
-             3: 0100007F:C272 0100007F:1F40 06 00000000:00000000 03:0000144D 00000000     0        0 0 3 0000\n\
-             4: 00000000000000000000000001000000:1F40 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+        // The form of proc_net_tcp.rst: 0x1F40 is 8000; 0A listens, 03 is asked for, 01 is a connection.
+        let four = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             0: 0100007F:1F41 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 562 1 0000 100 0 0 10 0\n\
+             1: 0100007F:1F40 0100007F:C271 03 00000000:00000000 01:00000063 00000000  1000        0 0 1 0000\n\
+             2: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 561 1 0000 100 0 0 10 0\n\
+             3: 0100007F:1F40 0100007F:C272 01 00000000:00000000 00:00000000 00000000     0        0 563 1 0000 20 4 30 10 -1\n";
+        let six = "  sl  local_address                         remote_address                        st …\n\
+             0: 00000000000000000000000001000000:1F40 00000000000000000000000000000000:0000 0A 00000000:00000000 \
              00:00000000 00000000     0        0 564 1 0000 100 0 0 10 0\n\
              garbage\n";
         let mut sockets = Sockets::new();
-        collect(list.as_bytes(), 8000, &mut sockets).expect("a text");
+        for list in [four, six, "", "sl\n\n"] {
+            collect(list.as_bytes(), 8000, &mut sockets).expect("a text");
+        }
         assert_eq!(sockets, Sockets::from([(561, 1000), (564, 0)]));
     }
 }
