@@ -22,6 +22,8 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
+use crate::scene::{Contract, Scene};
+
 const GOODPUT: &str = env!("CARGO_BIN_EXE_goodput");
 
 /// Longer than any of these can take; only a hang meets it.
@@ -74,7 +76,8 @@ struct Group(PathBuf);
 impl Group {
     /// `None` where this user cannot make one: without root, or in a container.
     fn new(limit: &str) -> Option<Self> {
-        let name = format!("goodput-test-{}", std::process::id());
+        // The limit tells apart those that one program makes.
+        let name = format!("goodput-test-{}-{limit}", std::process::id());
         let one = Path::new("/sys/fs/cgroup/memory").join(&name);
         let two = Path::new("/sys/fs/cgroup").join(&name);
         if one.parent().is_some_and(|parent| parent.join("memory.oom_control").exists()) && fs::create_dir(&one).is_ok()
@@ -338,4 +341,63 @@ async fn a_command_that_prints_the_log_is_bounded() {
             }
         }
     }
+}
+
+/// A contract whose endpoint is a launched script, which `simulate` serves at the port.
+fn launched(port: u16, script: &str) -> Contract {
+    let command = serde_json::to_string(&["sh", "-c", script]).unwrap();
+    let endpoint = format!(
+        "url: http://127.0.0.1:{port}/v1/chat/completions
+  launch:
+    command: {command}
+    ready: {{ path: /health, within: 20s }}
+    stop_within: 2s"
+    );
+    Contract { trial: "requests: 120, warm_up: 200ms", ..Contract::of(endpoint) }
+}
+
+#[test]
+fn a_restart_in_mid_run_fails_the_gate_and_is_dated() {
+    let port = free_port();
+    let serve = format!("'{GOODPUT}' simulate simulated.yaml --listen 127.0.0.1:{port}");
+    let script = format!("while :; do {serve} & echo $! > new; mv new server; wait; done");
+    let scene = Scene::with(&launched(port, &script), "");
+    let mut gate = scene.start_gate();
+    gate.until_requests(40);
+    let server = scene.pid("server");
+    kill(server, Signal::SIGKILL).unwrap();
+    let ran = gate.end().exits(1).shows(&[
+        "FAIL tiny",
+        "endpoint_process",
+        &format!("pid {server} (goodput) is gone in trial 0"),
+    ]);
+    let result = ran.result();
+    assert_eq!(result.row("endpoint_process"), ("FAIL", "restarted"));
+    assert_eq!(result.row("endpoint_oom_kills"), ("PASS", "held"));
+}
+
+#[test]
+fn a_kill_for_want_of_memory_in_mid_run_fails_the_gate() {
+    let Some(group) = Group::new("134217728") else {
+        return left_out("no control group of the memory controller can be made here");
+    };
+    let port = free_port();
+    // What grows is started with the server, which itself lives on: nothing but the count tells of it.
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; (until [ -e go ]; do sleep 0.05; done; exec tail /dev/zero) & \
+         exec '{GOODPUT}' simulate simulated.yaml --listen 127.0.0.1:{port}",
+        group.0.display()
+    );
+    let scene = Scene::with(&launched(port, &script), "");
+    let mut gate = scene.start_gate();
+    gate.until_requests(40);
+    scene.write("go", "");
+    let ran = gate.end().exits(1).shows(&[
+        "FAIL tiny",
+        "endpoint_oom_kills rise ≤ 0 0 → 1 (+1)",
+        "rose by 1 in trial 0, at 40/s",
+    ]);
+    let result = ran.result();
+    assert_eq!(result.row("endpoint_oom_kills"), ("FAIL", "counter_rose"));
+    assert_eq!(result.row("endpoint_process"), ("PASS", "held"));
 }
