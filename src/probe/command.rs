@@ -45,7 +45,7 @@ pub(super) async fn exit_code(command: &[String], folder: &Path, timeout: Durati
 }
 
 /// How a command ended, and the end of what it complained.
-struct Ended {
+pub(super) struct Ended {
     status: ExitStatus,
     complaint: String,
 }
@@ -55,8 +55,13 @@ impl Ended {
         self.status.code()
     }
 
+    /// The end of what it wrote to its standard error.
+    pub(super) fn complaint(&self) -> &str {
+        &self.complaint
+    }
+
     /// What is wrong with this end; `None` for exit code 0.
-    fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         let how = match (self.status.code(), self.status.signal()) {
             (Some(0), _) => return None,
             (Some(code), _) => format!("exited with code {code}"),
@@ -68,7 +73,13 @@ impl Ended {
     }
 }
 
-async fn status(command: &[String], folder: &Path, within: Duration, stdout: &mut Capture) -> Result<Ended, String> {
+/// Runs a command to its end, whatever its exit code, and keeps of its output what `stdout` keeps.
+pub(super) async fn status(
+    command: &[String],
+    folder: &Path,
+    within: Duration,
+    stdout: &mut Capture,
+) -> Result<Ended, String> {
     let mut stderr = Capture::last(ERROR_LIMIT);
     match run(command, folder, within, stdout, &mut stderr).await {
         Ok(status) => Ok(Ended { status, complaint: stderr.lossy() }),
@@ -114,14 +125,26 @@ fn parse_number(printed: &str) -> Answer {
 /// The beginning of a text on one line, in quotes, with every control character escaped.
 pub(super) fn quote(text: &str) -> String {
     let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
-    format!("`{}{cut}`", text.chars().take(EXCERPT).collect::<String>().escape_debug())
+    format!("`{}{cut}`", harmless(text.chars().take(EXCERPT)))
 }
 
 /// The end of a text, likewise.
 fn quote_end(text: &str) -> String {
     let excess = text.chars().count().saturating_sub(EXCERPT);
     let cut = if excess > 0 { "…" } else { "" };
-    format!("`{cut}{}`", text.chars().skip(excess).collect::<String>().escape_debug())
+    format!("`{cut}{}`", harmless(text.chars().skip(excess)))
+}
+
+/// Characters with every one escaped that is not to be printed as it is. Quotes are.
+fn harmless(text: impl Iterator<Item = char>) -> String {
+    let mut escaped = String::new();
+    for character in text {
+        match character {
+            '\'' | '"' => escaped.push(character),
+            _ => escaped.extend(character.escape_debug()),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -178,6 +201,7 @@ mod tests {
     #[test]
     fn quotes_are_short_and_harmless() {
         assert_eq!(quote("\u{1b}[31mred\n"), "`\\u{1b}[31mred\\n`");
+        assert_eq!(quote("couldn't \"talk\""), "`couldn't \"talk\"`");
         assert_eq!(quote(&"é".repeat(300)), format!("`{}…`", "é".repeat(200)));
         assert_eq!(quote_end(&format!("{}end", "x".repeat(300))), format!("`…{}end`", "x".repeat(197)));
     }

@@ -29,6 +29,7 @@ mod scripted;
 mod secrets;
 #[path = "../support/server.rs"]
 mod server;
+mod stability;
 mod tls;
 mod transport;
 mod truth;
