@@ -279,3 +279,6 @@ fn object_name(text: &str) -> Result<&str, String> {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
     if is_fine { Ok(text) } else { Err(format!("{} is no name of Kubernetes", quote(text))) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,3 +228,6 @@ pub(super) fn pem_pair(mut certificate: Vec<u8>, key: Vec<u8>) -> SecretSlice<u8
     certificate.extend(key);
     certificate.into()
 }
+
+#[cfg(test)]
+mod tests;
