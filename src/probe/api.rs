@@ -36,7 +36,8 @@ impl Reply {
         let json = serde_json::from_slice::<serde_json::Value>(&self.body).ok();
         let message = json.as_ref().and_then(|json| json.get("message")?.as_str());
         let text = message.map_or_else(|| String::from_utf8_lossy(&self.body).into_owned(), str::to_owned);
-        let text = secrets.iter().filter(|secret| !secret.is_empty()).fold(text, |text, secret| text.replace(secret, "***"));
+        let text =
+            secrets.iter().filter(|secret| !secret.is_empty()).fold(text, |text, secret| text.replace(secret, "***"));
         let said = if text.trim().is_empty() { "nothing else".to_owned() } else { quote(text.trim()) };
         format!("{} and {said}", self.status.as_u16())
     }

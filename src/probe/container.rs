@@ -102,7 +102,8 @@ impl Container {
         }
         let version = reply.headers.get(self.engine.version_header).and_then(|value| value.to_str().ok());
         let is_version = |text: &&str| {
-            (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+            (1..=20).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
         };
         version.filter(is_version).map(str::to_owned).ok_or_else(|| {
             let (engine, header) = (self.engine.name, self.engine.version_header);
@@ -159,7 +160,8 @@ impl Container {
             ContainerField::StartTime => 1.0,
         };
         let code = exit_code.filter(|_| status == "exited").map_or(String::new(), |code| format!(" with code {code}"));
-        let doubt = (status != "running").then(|| format!("container {name} is not running but {}{code}", plain(status)));
+        let doubt =
+            (status != "running").then(|| format!("container {name} is not running but {}{code}", plain(status)));
         Ok(Sighting { of: self.source.container.clone(), since: format!("{id} started {started}"), value, doubt })
     }
 }
@@ -199,12 +201,17 @@ impl Server {
     fn at(host: &str, folder: &Path) -> Result<Self, String> {
         let unfit = || {
             let host = host.rsplit_once('@').map_or(host, |(_, rest)| rest);
-            format!("{} is no address of an engine; write `unix:///path`, `tcp://host:port` or `http://host:port`", quote(host))
+            format!(
+                "{} is no address of an engine; write `unix:///path`, `tcp://host:port` or `http://host:port`",
+                quote(host)
+            )
         };
         // Nothing here speaks TLS, and reading the system's certificates takes its time.
         let builder = client().tls_certs_only([]);
         let (builder, base) = match host.split_once("://") {
-            Some(("unix", path)) if !path.is_empty() => (builder.unix_socket(folder.join(path)), Url::parse("http://localhost")),
+            Some(("unix", path)) if !path.is_empty() => {
+                (builder.unix_socket(folder.join(path)), Url::parse("http://localhost"))
+            }
             Some(("tcp" | "http", rest)) => (builder, Url::parse(&format!("http://{rest}"))),
             _ => return Err(unfit()),
         };
@@ -216,7 +223,8 @@ impl Server {
         if host.starts_with("tcp:") && base.port().is_none() {
             base.set_port(Some(PORT)).map_err(|()| unfit())?;
         }
-        let client = builder.build().map_err(|error| format!("cannot build the HTTP client: {}", plain(&error.to_string())))?;
+        let client =
+            builder.build().map_err(|error| format!("cannot build the HTTP client: {}", plain(&error.to_string())))?;
         Ok(Self { client, base })
     }
 }

@@ -62,12 +62,17 @@ impl Plugin {
     /// When the program wants to talk to a person, or in a way that is not spoken here.
     pub(super) fn new(exec: ExecConfig, folder: &Path, cluster: &Cluster) -> Result<Self, String> {
         if !VERSIONS.contains(&exec.api_version.as_str()) {
-            return Err(format!("`exec` has the unknown apiVersion {}; known are {}", quote(&exec.api_version), VERSIONS.join(", ")));
+            return Err(format!(
+                "`exec` has the unknown apiVersion {}; known are {}",
+                quote(&exec.api_version),
+                VERSIONS.join(", ")
+            ));
         }
         if exec.interactive_mode.as_deref() == Some("Always") {
             return Err("`exec` wants to ask a person, and here is none; log in another way".to_owned());
         }
-        let program = if exec.command.contains('/') { folder.join(&exec.command).display().to_string() } else { exec.command };
+        let program =
+            if exec.command.contains('/') { folder.join(&exec.command).display().to_string() } else { exec.command };
         let mut spec = json!({ "interactive": false });
         if exec.provide_cluster_info {
             spec["cluster"] = json!({
@@ -96,14 +101,18 @@ impl Plugin {
         let status = ended.map_err(|error| match error {
             RunError::Start(error) => format!("cannot start the credential plugin {program}: {error}; install it"),
             RunError::Wait(error) => format!("lost the credential plugin {program}: {error}"),
-            RunError::TimedOut => format!("the credential plugin {program} took longer than {}", format_duration(WITHIN)),
+            RunError::TimedOut => {
+                format!("the credential plugin {program} took longer than {}", format_duration(WITHIN))
+            }
         })?;
         if !status.success() {
             let complaint = plain(stderr.lossy().trim());
             return Err(format!("the credential plugin {program} failed ({status}); stderr ends `{complaint}`"));
         }
         let issued = stdout.text().filter(|_| !stdout.is_cut()).and_then(parse);
-        issued.ok_or_else(|| format!("the credential plugin {program} printed no ExecCredential with a token or a certificate"))
+        issued.ok_or_else(|| {
+            format!("the credential plugin {program} printed no ExecCredential with a token or a certificate")
+        })
     }
 }
 

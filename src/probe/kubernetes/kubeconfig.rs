@@ -160,9 +160,8 @@ impl Kubeconfig {
     fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<(), String> {
         let refuse = |problem: String| format!("kubeconfig {} {problem}", quote(&path.display().to_string()));
         let text = std::str::from_utf8(bytes).map_err(|_| refuse("is not UTF-8".to_owned()))?;
-        let documents = Yaml::load_from_str(text).map_err(|error| {
-            refuse(format!("is no YAML: line {}: {}", error.marker().line(), plain(error.info())))
-        })?;
+        let documents = Yaml::load_from_str(text)
+            .map_err(|error| refuse(format!("is no YAML: line {}: {}", error.marker().line(), plain(error.info()))))?;
         let Some(document) = documents.first() else { return Ok(()) };
         let value = json(document).ok_or_else(|| refuse("holds YAML that a kubeconfig does not have".to_owned()))?;
         if value.is_null() {

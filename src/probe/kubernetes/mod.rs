@@ -103,7 +103,8 @@ impl Kubernetes {
             listed = self.list(&target, &namespace, &selector).await;
         }
         let pods = listed.map_err(Refusal::into_text)?;
-        let asked = format!("selector {} in namespace {} at {}", quote(&selector), quote(&namespace), shown(&target.server));
+        let asked =
+            format!("selector {} in namespace {} at {}", quote(&selector), quote(&namespace), shown(&target.server));
         self.pods.answer(&pods, &asked)
     }
 
@@ -141,7 +142,9 @@ impl Asking<'_> {
             let next = page.metadata.next.filter(|mark| !mark.is_empty());
             if pods.len() > MOST_PODS || next.as_ref().is_some_and(|next| next.len() > LONGEST_MARK) {
                 let selector = quote(self.selector);
-                return Err(Refusal::Other(format!("selector {selector} matches more than {MOST_PODS} pods; narrow it")));
+                return Err(Refusal::Other(format!(
+                    "selector {selector} matches more than {MOST_PODS} pods; narrow it"
+                )));
             }
             if next.is_some() && next == mark {
                 return Err(Refusal::Other(format!("{} lists the same page again and again", shown(self.server))));
@@ -157,9 +160,9 @@ impl Asking<'_> {
         let at = shown(self.server);
         let url = self.address(mark).map_err(Refusal::Other)?;
         let authorization = self.authorization().map_err(Refusal::Other)?;
-        let reply = get(&self.client, url, authorization, PAGE_LIMIT)
-            .await
-            .map_err(|error| Refusal::Other(format!("no reply from Kubernetes at {at}: {}", self.masked(&error.cause))))?;
+        let reply = get(&self.client, url, authorization, PAGE_LIMIT).await.map_err(|error| {
+            Refusal::Other(format!("no reply from Kubernetes at {at}: {}", self.masked(&error.cause)))
+        })?;
         if reply.status != StatusCode::OK {
             return Err(self.refusal(&reply));
         }
@@ -198,7 +201,9 @@ impl Asking<'_> {
         let said = format!("Kubernetes at {} answered {}", shown(self.server), reply.complaint(&[token]));
         let namespace = plain(self.namespace);
         match reply.status.as_u16() {
-            401 => Refusal::Unauthorized(format!("{said}; the credentials are not accepted, `kubectl auth whoami` tells more")),
+            401 => Refusal::Unauthorized(format!(
+                "{said}; the credentials are not accepted, `kubectl auth whoami` tells more"
+            )),
             403 => Refusal::Other(format!(
                 "{said}; this user needs the verb `list` on `pods`: `kubectl auth can-i list pods -n {namespace}`"
             )),

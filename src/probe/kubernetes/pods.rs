@@ -62,7 +62,9 @@ impl Pods {
                 (Some(_), _) => return Err(format!("pod {name} is being deleted; wait for the end of the rollout")),
                 (None, Some("Running")) => false,
                 (None, Some("Failed" | "Succeeded")) => true,
-                (None, phase) => return Err(format!("pod {name} is {}; wait until it runs", plain(phase.unwrap_or("new")))),
+                (None, phase) => {
+                    return Err(format!("pod {name} is {}; wait until it runs", plain(phase.unwrap_or("new"))));
+                }
             };
             for container in pod.containers(self.container.as_deref(), has_ended)? {
                 seen.push((has_ended, self.sighting(pod, name, container)?));
@@ -95,7 +97,8 @@ impl Pods {
             PodField::RestartCount => (uid, restarts, stopped),
             PodField::OomKilled => {
                 let (kills, unseen) = self.kills(&of, &uid, container, restarts);
-                let unseen = unseen.then(|| format!("container {of} ended more often than Kubernetes tells the reasons of"));
+                let unseen =
+                    unseen.then(|| format!("container {of} ended more often than Kubernetes tells the reasons of"));
                 (uid, kills, unseen.or(stopped))
             }
             PodField::StartTime => match &container.state.running {
@@ -109,8 +112,10 @@ impl Pods {
 
     /// How many kills for want of memory were seen, and whether some may have gone unseen since the last reading.
     fn kills(&mut self, of: &str, uid: &str, container: &ContainerStatus, restarts: f64) -> (f64, bool) {
-        let shown: Vec<&Terminated> =
-            [&container.state, &container.last_state].into_iter().filter_map(|state| state.terminated.as_ref()).collect();
+        let shown: Vec<&Terminated> = [&container.state, &container.last_state]
+            .into_iter()
+            .filter_map(|state| state.terminated.as_ref())
+            .collect();
         // A container whose last end shows in `state` was not restarted after it.
         let all = restarts + if container.state.terminated.is_some() { 1.0 } else { 0.0 };
         let is_first = self.answered.is_empty() && !self.ends.contains_key(of);
@@ -250,9 +255,13 @@ impl Pod {
             let mut of_name = statuses().filter(|status| status.name == name);
             match (of_name.next(), of_name.next()) {
                 (Some(status), None) => found.push(status),
-                (Some(_), Some(_)) => return Err(format!("container {} of pod {} is listed twice", plain(&name), self.name()?)),
+                (Some(_), Some(_)) => {
+                    return Err(format!("container {} of pod {} is listed twice", plain(&name), self.name()?));
+                }
                 (None, _) if has_ended => {}
-                (None, _) => return Err(format!("container {} of pod {} has no status yet", plain(&name), self.name()?)),
+                (None, _) => {
+                    return Err(format!("container {} of pod {} has no status yet", plain(&name), self.name()?));
+                }
             }
         }
         Ok(found)

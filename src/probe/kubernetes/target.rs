@@ -106,9 +106,10 @@ impl Target {
     }
 
     async fn of_pod(around: &Surroundings) -> Result<Self, String> {
-        let (host, port) = around.service.as_ref().ok_or(
-            "there is no kubeconfig and this is no pod; write `kubeconfig`, or set $KUBECONFIG",
-        )?;
+        let (host, port) = around
+            .service
+            .as_ref()
+            .ok_or("there is no kubeconfig and this is no pod; write `kubeconfig`, or set $KUBECONFIG")?;
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let server = Url::parse(&format!("https://{host}:{port}"))
             .map_err(|_| "$KUBERNETES_SERVICE_HOST and its port are no address".to_owned())?;
@@ -126,12 +127,15 @@ impl Target {
 
     async fn of_context(config: &Kubeconfig, context: &Named<Setting>) -> Result<Self, String> {
         let Setting { cluster, user, namespace } = &context.value;
-        let cluster = find(&config.clusters, cluster).ok_or_else(|| format!("there is no cluster {}", quote(cluster)))?;
+        let cluster =
+            find(&config.clusters, cluster).ok_or_else(|| format!("there is no cluster {}", quote(cluster)))?;
         let server = server(&cluster.value.server)?;
         let trust = trust(cluster).await?;
         let namespace = namespace.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned());
         let (bearer, identity) = match find(&config.users, user) {
-            Some(user) => credentials(user, &cluster.value).await.map_err(|error| format!("user {}: {error}", quote(&user.name)))?,
+            Some(user) => credentials(user, &cluster.value)
+                .await
+                .map_err(|error| format!("user {}: {error}", quote(&user.name)))?,
             None if user.is_empty() => (Bearer::None, None),
             None => return Err(format!("there is no user {}", quote(user))),
         };
@@ -158,16 +162,17 @@ impl Target {
         if let Some(proxy) = &self.trust.proxy {
             builder = builder.proxy(reqwest::Proxy::all(proxy.clone()).map_err(|_| "`proxy-url` makes no sense")?);
         }
-        builder.build().map_err(|_| "cannot build the HTTP client; look at the client certificate and its key".to_owned())
+        builder
+            .build()
+            .map_err(|_| "cannot build the HTTP client; look at the client certificate and its key".to_owned())
     }
 }
 
 fn server(written: &str) -> Result<Url, String> {
     // `kubectl` takes an address without a scheme as plain HTTP.
     let address = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
-    let fits = |url: &Url| {
-        ["http", "https"].contains(&url.scheme()) && url.username().is_empty() && url.password().is_none()
-    };
+    let fits =
+        |url: &Url| ["http", "https"].contains(&url.scheme()) && url.username().is_empty() && url.password().is_none();
     Url::parse(&address).ok().filter(fits).ok_or_else(|| "the cluster's `server` is no address of a server".to_owned())
 }
 
@@ -189,7 +194,10 @@ async fn trust(cluster: &Named<Cluster>) -> Result<Trust, String> {
     Ok(Trust { authority, insecure: cluster.value.insecure_skip_tls_verify.unwrap_or_default(), proxy })
 }
 
-async fn credentials(user: &Named<serde_json::Value>, cluster: &Cluster) -> Result<(Bearer, Option<SecretSlice<u8>>), String> {
+async fn credentials(
+    user: &Named<serde_json::Value>,
+    cluster: &Cluster,
+) -> Result<(Bearer, Option<SecretSlice<u8>>), String> {
     let shape = |()| "its entry is not understood; `kubectl config view` shows it".to_owned();
     let written: User = shaped(user.value.clone()).map_err(shape)?;
     let is_written = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
@@ -204,7 +212,8 @@ async fn credentials(user: &Named<serde_json::Value>, cluster: &Cluster) -> Resu
     }
     let path = |file: &Option<String>| file.as_ref().filter(|file| !file.is_empty()).map(|file| user.path(file));
     let certificate = written.client_certificate_data.as_deref();
-    let certificate = data_or_file("client certificate", certificate, path(&written.client_certificate).as_deref()).await?;
+    let certificate =
+        data_or_file("client certificate", certificate, path(&written.client_certificate).as_deref()).await?;
     let key = written.client_key_data.as_ref().map(ExposeSecret::expose_secret);
     let key = data_or_file("client key", key, path(&written.client_key).as_deref()).await?;
     let identity = match (certificate, key) {

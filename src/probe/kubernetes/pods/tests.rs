@@ -60,8 +60,10 @@ fn told(of: &str, since: &str, value: f64) -> crate::record::Series {
 fn every_container_that_runs_beside_the_others_has_its_number() {
     let mut list = pod_with("a", "u1", "Running", &[container("vllm", 2.0, &running(), &json!({}))]);
     list["spec"]["initContainers"] = json!([{ "name": "fetch" }, { "name": "proxy", "restartPolicy": "Always" }]);
-    list["status"]["initContainerStatuses"] =
-        json!([container("fetch", 9.0, &ended("Completed"), &json!({})), container("proxy", 1.0, &running(), &json!({}))]);
+    list["status"]["initContainerStatuses"] = json!([
+        container("fetch", 9.0, &ended("Completed"), &json!({})),
+        container("proxy", 1.0, &running(), &json!({}))
+    ]);
     list["status"]["ephemeralContainerStatuses"] = json!([container("debug", 0.0, &waiting("Pulling"), &json!({}))]);
     let list = [list];
     let all = answer(&mut Pods::new(PodField::RestartCount, None), &list);

@@ -141,16 +141,28 @@ async fn what_cannot_be_used_is_named_and_no_secret_shown() {
         (of_user(&format!("{{ username: a, password: {SECRET} }}")), "`username` is not supported"),
         (of_user("{ auth-provider: { name: gcp } }"), "`auth-provider` is not supported"),
         (of_user("{ client-key-data: QQ== }"), "a client certificate needs its key"),
-        (of_user(&format!("{{ client-certificate-data: QQ==, client-key-data: '{SECRET}!' }}")), "the client key is no base64"),
+        (
+            of_user(&format!("{{ client-certificate-data: QQ==, client-key-data: '{SECRET}!' }}")),
+            "the client key is no base64",
+        ),
         (of_user("{ client-certificate: none.pem }"), "cannot read the client certificate `"),
         (of_user(&format!("{{ token: [{SECRET}] }}")), "its entry is not understood"),
-        (of_user("{ exec: { command: aws, apiVersion: client.authentication.k8s.io/v1alpha1 } }"), "unknown apiVersion `client.authentication.k8s.io/v1alpha1`"),
-        (of_user("{ exec: { command: aws, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always } }"), "wants to ask a person"),
+        (
+            of_user("{ exec: { command: aws, apiVersion: client.authentication.k8s.io/v1alpha1 } }"),
+            "unknown apiVersion `client.authentication.k8s.io/v1alpha1`",
+        ),
+        (
+            of_user("{ exec: { command: aws, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always } }"),
+            "wants to ask a person",
+        ),
         (of_cluster("{ server: 'http://a' }"), "over which no token is sent"),
         (of_cluster(&format!("{{ server: 'https://u:{SECRET}@a' }}")), "`server` is no address"),
         (of_cluster("{ server: 'https://a', tls-server-name: b }"), "`tls-server-name` is not supported"),
         (of_cluster("{ server: 'https://a', proxy-url: 'socks5://b' }"), "`proxy-url` is no `http://`"),
-        (of_cluster("{ server: 'https://a', certificate-authority: '/no/such/file' }"), "cannot read the certificate authority `/no/such/file`"),
+        (
+            of_cluster("{ server: 'https://a', certificate-authority: '/no/such/file' }"),
+            "cannot read the certificate authority `/no/such/file`",
+        ),
         (of_cluster("{ server: 'https://a', certificate-authority: '/dev/zero' }"), "it is no regular file"),
         (of_user("{}").replace("user: gate,", "user: nobody,"), "there is no user `nobody`"),
         (of_user("{}").replace("cluster: one,", "cluster: two,"), "there is no cluster `two`"),
@@ -186,11 +198,7 @@ async fn certificates_that_are_none_are_refused() {
 
 #[test]
 fn an_empty_list_of_files_is_no_file() {
-    let around = Surroundings {
-        kubeconfig: Some(OsString::from(":")),
-        home: None,
-        service: None,
-        account: PathBuf::from("/"),
-    };
+    let around =
+        Surroundings { kubeconfig: Some(OsString::from(":")), home: None, service: None, account: PathBuf::from("/") };
     assert_eq!(around.files(), Vec::<PathBuf>::new());
 }
