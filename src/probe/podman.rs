@@ -3,7 +3,11 @@
 //! Podman requires a version in every path, announces its own in the reply to `/_ping`, and gives the old shape of a reply to
 //! who names an old one; the fields that are asked have been the same since 4.0. The address is the contract's `host`, else
 //! `$CONTAINER_HOST`, else the socket of this user, else the system's; `podman system service` or its systemd socket serves
-//! it. `OOMKilled` is noted when the container ends, so a killed child that the container survives is not seen.
+//! it.
+//!
+//! `OOMKilled` is noted when the container ends, so a killed child that the container survives is not seen; and Podman 4.3 on
+//! control groups of version 1 was seen to end a container for want of memory and note nothing. Such a container has
+//! stopped or started anew, which no row passes; for the children there is the `cgroup` probe.
 
 use std::path::{Path, PathBuf};
 

@@ -100,7 +100,8 @@ impl Target {
         let context = context.ok_or("the kubeconfig has no current context; write `context`")?;
         let named = find(&config.contexts, &context).ok_or_else(|| {
             let known: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
-            format!("the kubeconfig has no context {}; it has {}", quote(&context), plain(&known.join(", ")))
+            let known = if known.is_empty() { "none".to_owned() } else { plain(&known.join(", ")) };
+            format!("the kubeconfig has no context {}; it has {known}", quote(&context))
         })?;
         Self::of_context(&config, named).await.map_err(|error| format!("context {}: {error}", quote(&context)))
     }

@@ -66,6 +66,7 @@ users: [{{ name: u, user: {{ token: abc }} }}]
 
 /// Root may use every socket, so that this runs once more, as nobody.
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn a_socket_that_is_not_for_this_user() {
     const SOCKET: &str = "GOODPUT_TEST_SOCKET_OF_ANOTHER_USER";
     if let Ok(socket) = std::env::var(SOCKET) {
@@ -173,7 +174,10 @@ async fn an_engine_that_does_not_answer_the_question_is_quoted() {
         ),
         (reply(200, "", "{"), "sent no description of container `vllm`: EOF while parsing"),
         (reply(200, "", "[]"), "sent no description of container `vllm`"),
-        (reply(200, "", &"[".repeat(100_000)), "sent no description of container `vllm`: recursion limit exceeded"),
+        (
+            reply(200, "", &format!("{{\"X\":{}", "[".repeat(100_000))),
+            "sent no description of container `vllm`: recursion limit exceeded",
+        ),
         (
             reply(200, "", &fixture("docker.running").replace("\"RestartCount\": 0", "\"RestartCount\": 1e999")),
             "out of range",
