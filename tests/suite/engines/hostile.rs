@@ -176,7 +176,7 @@ async fn an_engine_that_does_not_answer_the_question_is_quoted() {
         (reply(200, "", "[]"), "sent no description of container `vllm`"),
         (
             reply(200, "", &format!("{{\"X\":{}", "[".repeat(100_000))),
-            "sent no description of container `vllm`: recursion limit exceeded",
+            "sent no description of container `vllm`: EOF while parsing a list",
         ),
         (
             reply(200, "", &fixture("docker.running").replace("\"RestartCount\": 0", "\"RestartCount\": 1e999")),
