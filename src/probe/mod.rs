@@ -3,8 +3,10 @@
 //! A probe never fails the run: what it could not read becomes a [`Reading`] without a value and with the reason. A new
 //! kind is one file beside [`command`] and one line in [`Prober`].
 
+mod api;
 mod cgroup;
 mod command;
+mod container;
 mod docker;
 mod kernel_log;
 mod kubernetes;
@@ -14,6 +16,7 @@ mod process;
 mod prometheus;
 mod run_command;
 mod sampler;
+mod sightings;
 
 pub use sampler::{Sampled, Sampler};
 

@@ -9,6 +9,7 @@ mod capacity;
 mod client;
 mod dialects;
 mod endpoint;
+mod engines;
 mod full_disk;
 mod gate;
 mod http2;

@@ -25,6 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use crate::client::HANG;
+use crate::scene::{Contract as Written, SIMULATED, Scene, assert_valid, read};
 
 /// A simulated endpoint in this process.
 struct Simulated {
@@ -296,4 +297,43 @@ fn commands_with(mark: &str) -> Vec<String> {
         Some(String::from_utf8_lossy(&line).replace('\0', " ")).filter(|line| line.contains(mark))
     };
     std::fs::read_dir("/proc").unwrap().filter_map(line).collect()
+}
+
+#[test]
+fn the_gate_samples_what_the_contract_names() {
+    let mut contract = Written::of(SIMULATED);
+    contract.loads = "40/s";
+    contract.trial = "requests: 60, warm_up: 500ms";
+    contract.more = "resources:
+  - { name: running, gauge: { prometheus: { metric: goodput_simulated_requests_running } }, every: 100ms }
+  - { name: tokens, counter: { prometheus: { metric: goodput_simulated_generation_tokens_total } }, every: 100ms }
+  - { name: absent, gauge: { prometheus: { metric: no_such_metric } }, every: 100ms }
+"
+    .to_owned();
+    let scene = Scene::with(&contract, "");
+    let result = scene.gate().result();
+    assert_valid(&result.value);
+    let trial = &result.value["steps"][0]["trials"][0];
+    let named = |name: &str| {
+        let records = trial["resources"].as_array().unwrap();
+        records.iter().find(|record| record["name"] == name).unwrap_or_else(|| panic!("no {name} in {records:#?}"))
+    };
+    // 60 arrivals at 40/s: a window of 1.5 s.
+    for name in ["running", "tokens", "absent"] {
+        assert!((14..=16).contains(&named(name)["due"].as_u64().unwrap()), "{}", named(name));
+    }
+    // Four tokens each.
+    let rate = named("tokens")["rate_per_s"].as_f64().unwrap();
+    assert!((120.0..=200.0).contains(&rate), "{rate}");
+    assert_eq!((&named("absent")["max"], &named("absent")["samples"]), (&Value::Null, &json!(0)));
+    assert!(named("absent")["failure"].as_str().unwrap().contains("no_such_metric"), "{}", named("absent"));
+    // The same in the step, and every sample in a file.
+    assert_eq!(result.value["steps"][0]["resources"], trial["resources"]);
+    let lines = read(&result.folder.join("resources.jsonl"));
+    let samples: Vec<ResourceSample> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(samples.iter().any(|sample| sample.name == "running" && sample.at_ns < 500_000_000), "the warm-up too");
+    let sampling = &trial["health"]["sampling"];
+    assert!(sampling["due"].as_u64().unwrap() >= 15, "{sampling}");
+    let row = result.check("load_generator").unwrap();
+    assert!(row["observed"].as_str().unwrap().contains("sampling: "), "{row}");
 }

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::contract::{Across, CommandSource, Probe, ResourceKind, ResourceUnit, Source};
+use crate::contract::{Across, CommandSource, NvidiaField, NvidiaSource, Probe, ResourceKind, ResourceUnit, Source};
 
 /// Longer than any of these can take; only a hang meets it.
 const HANG: Duration = Duration::from_secs(60);
@@ -128,6 +128,38 @@ async fn the_thread_goes_behind_others_with_all_that_it_starts() {
         let own = rustix::process::getpriority_process(None).unwrap();
         assert_eq!(sampled.samples[0].value, Some(f64::from(own.max(5))), "{sampled:?}");
     }
+}
+
+#[tokio::test]
+async fn fields_of_the_same_gpus_are_asked_by_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its rows are those of `nvidia-smi`: index, UUID, and what was asked in alphabetical order or not.
+    let script = "echo \"$1\" >> asked; case $1 in *memory.used*temperature.gpu*) echo '0, GPU-a, 1, 61';; \
+        *temperature.gpu*memory.used*) echo '0, GPU-a, 61, 1';; *power.draw*) echo '0, GPU-a, 99.5';; esac; \
+        test $(wc -l < asked) -lt 3 || touch done";
+    let command = ["sh", "-c", script, "nvidia-smi"].map(str::to_owned).to_vec();
+    let gpu = |field, gpus: &[&str]| {
+        let gpus = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
+        let mut resource = counter(&format!("{field:?}"), "", Duration::from_secs(3_600));
+        resource.kind = ResourceKind::Gauge;
+        resource.probe.source = Source::Nvidia(NvidiaSource { field, gpus, command: command.clone() });
+        resource
+    };
+    let mut often = gpu(NvidiaField::Temperature, &[]);
+    (often.name, often.every) = ("often".to_owned(), HANG);
+    let resources = [
+        gpu(NvidiaField::Temperature, &[]),
+        // Another choice of GPUs and another period are questions of their own.
+        gpu(NvidiaField::Power, &["0"]),
+        gpu(NvidiaField::MemoryUsed, &[]),
+        often,
+    ];
+    let mut sampler = start(&resources, folder.path());
+    let sampled = sample_until(&mut sampler, folder.path().join("done")).await;
+    let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+    assert_eq!((asked.lines().count(), sampled.record.due), (3, 3), "{asked}");
+    let of = |name: &str| sampled.samples.iter().find(|sample| sample.name == name).unwrap().value;
+    assert_eq!((of("Temperature"), of("MemoryUsed"), of("Power")), (Some(61.0), Some(1_048_576.0), Some(99.5)));
 }
 
 #[test]
