@@ -44,7 +44,6 @@ impl Cgroup {
         Self { field: source.field, of }
     }
 
-    #[expect(clippy::unused_async, reason = "every kind of probe is awaited")]
     pub(super) async fn read(&mut self) -> Answer {
         let field = self.field;
         match &mut self.of {
