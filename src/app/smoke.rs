@@ -27,7 +27,7 @@ use crate::judge::Status;
 use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
 use crate::probe::{Context, Prober};
 use crate::record::grade::{Measure, grade, measure};
-use crate::record::{Readiness, RequestRecord};
+use crate::record::{Readiness, Reading, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use crate::schedule::Segment;
 use crate::workload::Case;
@@ -101,20 +101,33 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
 async fn probe_all(watched: &Watched, context: &Context, mask: impl Fn(String) -> String) -> Vec<ProbeAnswer> {
     let rows = watched.stability.iter().map(|row| async move {
         let reading = Prober::stability(&row.probe, context).read().await;
-        ProbeAnswer { name: row.name.clone(), value: reading.value, failure: reading.failure, needed: !row.automatic }
+        ProbeAnswer { name: row.name.clone(), needed: !row.automatic, ..answer(reading) }
     });
     let resources = watched.resources.iter().map(|resource| async move {
         let reading = Prober::new(&resource.probe, resource.across, context).read().await;
         ProbeAnswer {
             name: resource.name.clone(),
             value: reading.value.map(|value| value * resource.scale),
-            failure: reading.failure,
+            unit: Some(resource.unit),
             needed: watched.limited.contains(&resource.name),
+            ..answer(reading)
         }
     });
     let (rows, resources) = tokio::join!(join_all(rows), join_all(resources));
     let masked = |answer: ProbeAnswer| ProbeAnswer { failure: answer.failure.map(&mask), ..answer };
     rows.into_iter().chain(resources).map(masked).collect()
+}
+
+/// What a probe read, still without its name.
+fn answer(reading: Reading) -> ProbeAnswer {
+    ProbeAnswer {
+        name: String::new(),
+        value: reading.value,
+        unit: None,
+        of: reading.series.into_iter().map(|series| series.of).filter(|of| !of.is_empty()).collect(),
+        failure: reading.failure,
+        needed: false,
+    }
 }
 
 fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {

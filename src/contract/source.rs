@@ -361,7 +361,7 @@ pub struct KubernetesSource {
 pub enum PodField {
     /// How often their containers were restarted.
     RestartCount,
-    /// How many of their containers were last ended for want of memory.
+    /// How often their containers were ended for want of memory, as far as readings show it.
     OomKilled,
     /// Which pods there are and when their containers started: they must stay the same.
     StartTime,

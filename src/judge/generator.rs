@@ -29,10 +29,11 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     };
     let cost = Cost::of(step);
     let doubt = cost.as_ref().and_then(Cost::doubt);
-    let note = [note, doubt].into_iter().flatten().reduce(|note, doubt| format!("{note}; {doubt}"));
+    let told = cost.as_ref().map(Cost::told);
+    let note = [note, told, doubt].into_iter().flatten().reduce(|note, more| format!("{note}; {more}"));
     Some(Check {
         limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("lag p99 ≤ {}", format_nanos(limit))),
-        observed: Some(observed(step, &trial.health, cost.as_ref())),
+        observed: Some(observed(step, &trial.health)),
         samples: Some(step.generated().iter().map(|trial| trial.health.due).sum()),
         trials: u32::try_from(step.trials.len()).ok(),
         note,
@@ -67,15 +68,14 @@ fn lag(health: &HealthRecord) -> Option<u64> {
     lag.and_then(|lag| lag.p99_ns)
 }
 
-fn observed(step: &StepRecord, worst: &HealthRecord, cost: Option<&Cost>) -> String {
+fn observed(step: &StepRecord, worst: &HealthRecord) -> String {
     let trials = step.generated();
     let sum = |count: fn(&HealthRecord) -> u64| trials.iter().map(|trial| count(&trial.health)).sum::<u64>();
     let sent = format!("{} of {} sent", sum(|health| health.sent), sum(|health| health.due));
-    let sent = match lag(worst) {
+    match lag(worst) {
         Some(p99) => format!("lag p99 {}, {sent}", format_nanos(p99)),
         None => sent,
-    };
-    cost.map_or_else(|| sent.clone(), |cost| format!("{sent}; {}", cost.told()))
+    }
 }
 
 /// What the sampling of resources cost, over the trials by which the generator is judged.

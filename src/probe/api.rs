@@ -15,11 +15,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use super::LARGEST_EXACT;
+use super::excerpt::{plain, quote};
+
 /// Longest time to open a connection; the probe's own timeout bounds the whole.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-
-/// The most characters of a foreign text that a message quotes.
-const EXCERPT: usize = 200;
 
 /// A reply that came whole.
 #[derive(Debug)]
@@ -116,24 +116,12 @@ fn unreached(error: &reqwest::Error) -> Unreached {
     Unreached { kind, cause: plain(&cause.to_string()) }
 }
 
-/// The beginning of a foreign text on one line, in quotes.
-pub(super) fn quote(text: &str) -> String {
-    format!("`{}`", plain(text))
-}
-
-/// The beginning of a foreign text on one line, with every control character escaped.
-pub(super) fn plain(text: &str) -> String {
-    let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
-    format!("{}{cut}", text.chars().take(EXCERPT).collect::<String>().escape_debug())
-}
-
 /// A number in JSON that counts something: whole, not negative, and small enough to be compared exactly. JSON knows one
 /// kind of number, so `2e0` is 2.
 ///
 /// # Errors
 /// When it is none.
 pub(super) fn count(of: &str, number: f64) -> Result<f64, String> {
-    const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     let is_count = number.trunc().to_bits() == number.to_bits() && (0.0..=LARGEST_EXACT).contains(&number);
     if is_count { Ok(number) } else { Err(format!("{of} is {number}, which is no count")) }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::LARGEST_EXACT;
+use super::excerpt::{quote, quote_end};
 use super::run_command::{Capture, RunError, run};
 use crate::units::format_duration;
 
@@ -14,12 +16,6 @@ const OUTPUT_LIMIT: usize = 64 * 1024;
 
 /// The most of an output's end that is looked at for a message, in bytes.
 const ERROR_LIMIT: usize = 4 * 1024;
-
-/// The most characters of an output that a message quotes.
-const EXCERPT: usize = 200;
-
-/// The largest number up to which every integer is its own: beyond it, a rise by one could not be seen.
-pub(super) const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// One number, or why there is none.
 type Answer = Result<f64, String>;
@@ -122,31 +118,6 @@ fn parse_number(printed: &str) -> Answer {
     }
 }
 
-/// The beginning of a text on one line, in quotes, with every control character escaped.
-pub(super) fn quote(text: &str) -> String {
-    let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
-    format!("`{}{cut}`", harmless(text.chars().take(EXCERPT)))
-}
-
-/// The end of a text, likewise.
-fn quote_end(text: &str) -> String {
-    let excess = text.chars().count().saturating_sub(EXCERPT);
-    let cut = if excess > 0 { "…" } else { "" };
-    format!("`{cut}{}`", harmless(text.chars().skip(excess)))
-}
-
-/// Characters with every one escaped that is not to be printed as it is. Quotes are.
-fn harmless(text: impl Iterator<Item = char>) -> String {
-    let mut escaped = String::new();
-    for character in text {
-        match character {
-            '\'' | '"' => escaped.push(character),
-            _ => escaped.extend(character.escape_debug()),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -196,14 +167,6 @@ mod tests {
         for text in ["1e999", "9007199254740994", "-1e300"] {
             assert!(parse_number(text).is_err_and(|failure| failure.contains("too large")), "{text}");
         }
-    }
-
-    #[test]
-    fn quotes_are_short_and_harmless() {
-        assert_eq!(quote("\u{1b}[31mred\n"), "`\\u{1b}[31mred\\n`");
-        assert_eq!(quote("couldn't \"talk\""), "`couldn't \"talk\"`");
-        assert_eq!(quote(&"é".repeat(300)), format!("`{}…`", "é".repeat(200)));
-        assert_eq!(quote_end(&format!("{}end", "x".repeat(300))), format!("`…{}end`", "x".repeat(197)));
     }
 
     #[tokio::test]

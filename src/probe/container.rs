@@ -13,7 +13,8 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Answer;
-use super::api::{Reply, Unreached, address, client, count, get, plain, quote};
+use super::api::{Reply, Unreached, address, client, count, get};
+use super::excerpt::{plain, quote};
 use super::sightings::{Answered, Sighting};
 use crate::contract::{ContainerField, ContainerSource};
 

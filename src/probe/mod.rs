@@ -8,6 +8,7 @@ mod cgroup;
 mod command;
 mod container;
 mod docker;
+mod excerpt;
 mod kernel_log;
 mod kubernetes;
 mod nvidia;
@@ -29,6 +30,9 @@ use crate::units::format_duration;
 
 /// What a kind of probe answers: one number or several, each with its owner, or why there is none.
 type Answer = Result<Vec<Series>, String>;
+
+/// The largest number up to which every integer is its own: beyond it, a rise by one could not be seen.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// How long killing a command may take.
 const KILLING: Duration = Duration::from_secs(5);

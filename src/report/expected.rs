@@ -426,10 +426,19 @@ fn a_smoke() -> SmokeReport {
         },
         requests: vec![good, bad],
         probes: vec![
-            ProbeAnswer { name: "restart_count".to_owned(), value: Some(0.0), failure: None, needed: true },
+            ProbeAnswer {
+                name: "restart_count".to_owned(),
+                value: Some(0.0),
+                unit: None,
+                of: Vec::new(),
+                failure: None,
+                needed: true,
+            },
             ProbeAnswer {
                 name: "oom_count".to_owned(),
                 value: None,
+                unit: None,
+                of: Vec::new(),
                 failure: Some("exit status: 2".to_owned()),
                 needed: true,
             },

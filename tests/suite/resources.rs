@@ -335,5 +335,5 @@ fn the_gate_samples_what_the_contract_names() {
     let sampling = &trial["health"]["sampling"];
     assert!(sampling["due"].as_u64().unwrap() >= 15, "{sampling}");
     let row = result.check("load_generator").unwrap();
-    assert!(row["observed"].as_str().unwrap().contains("sampling: "), "{row}");
+    assert!(row["note"].as_str().unwrap().contains("sampling: "), "{row}");
 }

@@ -106,7 +106,7 @@ fn the_cost_of_sampling_is_told_and_decides_nothing() {
         |r| at_load(r).health.sampling = sampled(60, 0, 1.2),
         "PASS",
         &[
-            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent; sampling: 60 readings, took p99 12.0 ms, 0.4% of a core | -",
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 60 readings, took p99 12.0 ms, 0.4% of a core",
         ],
     );
     check(
@@ -114,7 +114,7 @@ fn the_cost_of_sampling_is_told_and_decides_nothing() {
         |r| at_load(r).health.sampling = sampled(60, 12, 30.0),
         "PASS",
         &[
-            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent; sampling: 48 readings, took p99 12.0 ms, 10.0% of a core | -",
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 48 readings, took p99 12.0 ms, 10.0% of a core",
         ],
     );
     check(
@@ -122,7 +122,7 @@ fn the_cost_of_sampling_is_told_and_decides_nothing() {
         |r| at_load(r).health.sampling = sampled(60, 13, 36.0),
         "PASS",
         &[
-            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent; sampling: 47 readings, took p99 12.0 ms, 12.0% of a core | \
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 47 readings, took p99 12.0 ms, 12.0% of a core; \
          sampling took 12% of a core: sample less often, or fewer resources; 13 of 60 readings were left out because a \
          source answered too slowly: sample it less often",
         ],

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use super::super::command::quote;
+use super::super::excerpt::quote;
 use crate::contract::CgroupField;
 
 /// The most of a file that is looked at, in bytes.

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::super::command::quote;
+use super::super::excerpt::quote;
 
 /// Longer than any record; a read into less is refused.
 const RECORD_LIMIT: usize = 64 * 1024;

@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::kubeconfig::{Cluster, ExecConfig, secret};
 use super::target::pem_pair;
-use crate::probe::api::{instant, plain, quote};
+use crate::probe::api::instant;
+use crate::probe::excerpt::{plain, quote};
 use crate::probe::run_command::{Capture, RunError, run_with};
 use crate::units::format_duration;
 

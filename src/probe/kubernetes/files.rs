@@ -5,7 +5,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::probe::api::quote;
+use crate::probe::excerpt::quote;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::files::read_small;
-use crate::probe::api::{plain, quote};
+use crate::probe::excerpt::{plain, quote};
 
 /// What was found in the files, the first finding of each name.
 #[derive(Debug, Default)]

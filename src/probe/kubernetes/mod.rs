@@ -22,7 +22,8 @@ use self::exec::Issued;
 use self::files::read_small;
 use self::pods::{Pod, PodList, Pods};
 use self::target::{Bearer, Surroundings, Target};
-use super::api::{Reply, address, get, plain, quote};
+use super::api::{Reply, address, get};
+use super::excerpt::{plain, quote};
 use super::{Answer, Context};
 use crate::contract::KubernetesSource;
 

@@ -19,7 +19,8 @@ use serde::Deserialize;
 
 use crate::contract::PodField;
 use crate::probe::Answer;
-use crate::probe::api::{count, instant, plain, quote};
+use crate::probe::api::{count, instant};
+use crate::probe::excerpt::{plain, quote};
 use crate::probe::sightings::{Answered, Sighting};
 
 /// The longest name and the longest uid of an object in Kubernetes.

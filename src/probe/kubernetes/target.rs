@@ -14,7 +14,8 @@ use super::exec::Plugin;
 use super::files::{data_or_file, read_small};
 use super::kubeconfig::{Cluster, Kubeconfig, Named, Setting, User, find, shaped};
 use crate::contract::KubernetesSource;
-use crate::probe::api::{client, plain, quote};
+use crate::probe::api::client;
+use crate::probe::excerpt::{plain, quote};
 
 /// Where a pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

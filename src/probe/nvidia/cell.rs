@@ -1,6 +1,6 @@
 //! What is asked of `nvidia-smi` for each field, and what its cells mean.
 
-use super::super::command::quote;
+use super::super::excerpt::quote;
 use crate::contract::NvidiaField;
 
 const MEBIBYTE: f64 = 1_048_576.0;

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use cell::{names, value};
 
-use super::command::{self, quote};
+use super::command;
+use super::excerpt::quote;
 use super::run_command::Capture;
 use super::{Answer, Context};
 use crate::contract::{NvidiaField, NvidiaSource};

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::super::command::quote;
+use super::super::excerpt::quote;
 use super::table::{Table, boot_time};
 
 /// The most of the file that is looked at, in bytes.

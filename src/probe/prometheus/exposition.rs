@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::probe::command::quote;
+use crate::probe::excerpt::quote;
 use crate::units::Digest;
 
 /// The labels of a series by their names.

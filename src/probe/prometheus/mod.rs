@@ -17,7 +17,7 @@ use http::header::{
 use reqwest::{Client, Response};
 use url::{Position, Url};
 
-use super::command::quote;
+use super::excerpt::quote;
 use super::{Answer, Context};
 use crate::contract::{HttpVersion, MetricsPage, PrometheusSource};
 use crate::endpoint::{Secrets, add_headers, http_client, innermost};

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::exposition::{self, Labels, Sample, identity};
 use crate::contract::PrometheusSource;
 use crate::probe::Answer;
-use crate::probe::command::{LARGEST_EXACT, quote};
+use crate::probe::LARGEST_EXACT;
+use crate::probe::excerpt::quote;
 use crate::record::Series;
 
 /// The longest line that is read, in bytes.
