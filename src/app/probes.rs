@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::interrupt::Interrupt;
@@ -28,6 +29,8 @@ pub(super) enum When {
 /// A line of `probes.jsonl`.
 #[derive(Debug, Serialize)]
 pub(super) struct ProbeLine {
+    /// When it was read (RFC 3339).
+    at: String,
     name: String,
     when: When,
     reading: Reading,
@@ -91,7 +94,7 @@ impl Probes {
                 When::Before => record.before = Some(reading.clone()),
                 When::Trial(trial) => record.between.push(TrialReading { trial, reading: reading.clone() }),
             }
-            Some(ProbeLine { name: record.name.clone(), when, reading })
+            Some(ProbeLine { at: Timestamp::now().to_string(), name: record.name.clone(), when, reading })
         });
         join_all(asked).await.into_iter().flatten().collect()
     }
@@ -105,6 +108,19 @@ impl Probes {
     /// Whether a row broke between any two times that it was asked.
     pub(super) fn any_broke(&self) -> bool {
         self.rows.iter().any(|row| row.broke_in().any(|broke| broke))
+    }
+
+    /// The rows that cannot pass any more after the first time that they were asked, each with why.
+    pub(super) fn lost_before(&self) -> Vec<String> {
+        let told = |row: &Row| {
+            let before = row.record.before.as_ref().filter(|_| !row.record.automatic)?;
+            let is_exit_code = row.record.kind == ProbeKind::ExitCode;
+            let unhealthy = before.value.filter(|code| is_exit_code && code.abs() > 0.0);
+            let why = unhealthy.map(|code| format!("exits with code {code}"));
+            let why = why.or_else(|| before.failure.as_ref().map(|failure| format!("gives nothing: {failure}")))?;
+            Some(format!("`{}` {why}; this run cannot pass", row.record.name))
+        };
+        self.rows.iter().filter_map(told).collect()
     }
 
     /// No trial follows: what was read last was read after the last drain.

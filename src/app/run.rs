@@ -152,6 +152,9 @@ impl Run {
     async fn measure(&self, around: &Around<'_>, state: &mut State) {
         let Around { teller, interrupt, .. } = *around;
         self.ask(&mut state.probes, When::Before, interrupt).await;
+        for lost in state.probes.lost_before() {
+            teller.say(&format!("goodput: {lost}"));
+        }
         if interrupt.token().is_cancelled() {
             return;
         }

@@ -19,7 +19,8 @@ use super::prepare::{build_workload, choose_port, fill, read_cases, read_contrac
 use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, Resource, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, Resource, StabilityProbe,
+    StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
 use crate::endpoint::Running;
@@ -101,7 +102,8 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
 async fn probe_all(watched: &Watched, context: &Context, mask: impl Fn(String) -> String) -> Vec<ProbeAnswer> {
     let rows = watched.stability.iter().map(|row| async move {
         let reading = Prober::stability(&row.probe, context).read().await;
-        ProbeAnswer { name: row.name.clone(), needed: !row.automatic, ..answer(reading) }
+        let is_exit_code = matches!(row.probe, StabilityProbe::ExitCode { .. });
+        ProbeAnswer { name: row.name.clone(), needed: !row.automatic, is_exit_code, ..answer(reading) }
     });
     let resources = watched.resources.iter().map(|resource| async move {
         let reading = Prober::new(&resource.probe, resource.across, context).read().await;
@@ -127,6 +129,7 @@ fn answer(reading: Reading) -> ProbeAnswer {
         of: reading.series.into_iter().map(|series| series.of).filter(|of| !of.is_empty()).collect(),
         failure: reading.failure,
         needed: false,
+        is_exit_code: false,
     }
 }
 
@@ -453,6 +456,10 @@ fn conclude(report: &mut SmokeReport, endpoint: &Endpoint, asked: &BTreeSet<Requ
         if let Some(failure) = &probe.failure {
             unproven.push(format!("the probe `{}` gives nothing: {failure}", probe.name));
         }
+    }
+    let is_unhealthy = |probe: &&ProbeAnswer| probe.is_exit_code && probe.value.is_some_and(|code| code.abs() > 0.0);
+    for probe in report.probes.iter().filter(is_unhealthy) {
+        problems.push(format!("the health check `{}` exits with code {}", probe.name, probe.value.unwrap_or_default()));
     }
     report.problems.extend(problems);
     report.unproven.extend(unproven);

@@ -268,6 +268,21 @@ impl Source {
         }
     }
 
+    /// The unit of its numbers, as far as the source knows it.
+    pub fn unit(&self) -> ResourceUnit {
+        use NvidiaField::{MemoryUsed, Power, Temperature, Utilization};
+        match self {
+            Self::Process(ProcessSource { field: ProcessField::Memory, .. })
+            | Self::Cgroup(CgroupSource { field: CgroupField::MemoryUsed | CgroupField::MemoryPeak, .. })
+            | Self::Nvidia(NvidiaSource { field: MemoryUsed, .. }) => ResourceUnit::Bytes,
+            Self::Process(ProcessSource { field: ProcessField::CpuTime, .. }) => ResourceUnit::Seconds,
+            Self::Nvidia(NvidiaSource { field: Utilization, .. }) => ResourceUnit::Ratio,
+            Self::Nvidia(NvidiaSource { field: Power, .. }) => ResourceUnit::Watts,
+            Self::Nvidia(NvidiaSource { field: Temperature, .. }) => ResourceUnit::Celsius,
+            _ => ResourceUnit::Count,
+        }
+    }
+
     /// The word for it in contracts and records.
     pub fn name(&self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
     let worst = figures.reduce(f64::max);
     let samples = records.iter().flatten().map(|record| record.samples).sum();
     let seen = Check {
-        observed: worst.map(|worst| limit.show(worst)),
+        observed: worst.map(|worst| observed(&limit.show(worst), trials.len())),
         samples: Some(samples),
         trials: u32::try_from(trials.len()).ok(),
         ..blank
@@ -52,6 +52,11 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
     Check { status: Status::Pass, reason: Reason::Held, ..seen }
 }
 
+/// A figure, and of how many trials it is the worst.
+fn observed(figure: &str, trials: usize) -> String {
+    if trials > 1 { format!("{figure}, worst of {trials} trials") } else { figure.to_owned() }
+}
+
 /// Why a trial does not show that it is within a limit.
 fn missing(limit: &ResourceLimit, record: Option<&ResourceRecord>) -> (Reason, String) {
     let Some(record) = record else {
@@ -65,8 +70,9 @@ fn missing(limit: &ResourceLimit, record: Option<&ResourceRecord>) -> (Reason, S
             None => (Reason::NotMeasured, format!("{few}; lengthen the window or sample more often")),
         };
     }
+    let note = why.cloned().unwrap_or_else(|| "it has no figure".to_owned());
     match limit.statistic {
-        Statistic::Rate => (Reason::CounterReset, "it began anew, so that its rate is not known".to_owned()),
-        _ => (Reason::NotMeasured, "it has no figure".to_owned()),
+        Statistic::Rate if record.samples > 1 => (Reason::CounterReset, note),
+        _ => (Reason::NotMeasured, note),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::absence::{Absence, absence};
 use super::{Check, Reason, Status, plain_check};
-use crate::contract::{Across, StabilityProbe, StabilityRow};
+use crate::contract::{Across, Probe, ProcessOf, ProcessSource, Source, StabilityProbe, StabilityRow};
 use crate::record::{ProbeRecord, ReadAt, Reading, RunResult, Series};
 use crate::search::history;
 
@@ -42,7 +42,7 @@ fn check(row: &StabilityRow, result: &RunResult, absent: &Option<Absence>) -> Ch
         StabilityProbe::ExitCode { .. } => readings.exit_codes(),
         StabilityProbe::Counter { across, max_increase, .. } => readings.counter(*across, *max_increase),
         StabilityProbe::LastCode { .. } => readings.last_code(),
-        StabilityProbe::Unchanged { .. } => readings.unchanged(row.automatic),
+        StabilityProbe::Unchanged { probe } => readings.unchanged(is_launched(probe)),
     };
     let (status, reason, note) = match finding {
         Finding { status: Status::Pass, .. } if let Some((reason, note)) = readings.missing(absent) => {
@@ -58,6 +58,11 @@ fn check(row: &StabilityRow, result: &RunResult, absent: &Option<Absence>) -> Ch
     };
     let observed = readings.observed(&row.probe);
     Check { limit: Some(limit), observed, note, ..plain_check(&row.name, status, reason) }
+}
+
+/// Whether a row is about what this run launched. What listens on a port otherwise may be a tunnel to the server.
+fn is_launched(probe: &Probe) -> bool {
+    matches!(&probe.source, Source::Process(ProcessSource { of: ProcessOf::Endpoint, .. }))
 }
 
 /// What the readings that there are say; PASS where they say nothing against the row.
@@ -106,7 +111,7 @@ impl<'a> Readings<'a> {
         for (at, changes) in self.pairs() {
             let rise = changes.rise(across);
             if rise > 0.0 && first_rise.is_none() {
-                first_rise = Some(format!("rose by {rise} {}", self.when(at)));
+                first_rise = Some((rise, self.when(at)));
             }
             total += rise;
             changes.rises.iter().for_each(|(name, rise)| *rises.entry(name.clone()).or_default() += rise);
@@ -116,11 +121,25 @@ impl<'a> Readings<'a> {
             Across::Each => rises.values().copied().fold(0.0, f64::max),
             Across::Sum | Across::Max => total,
         };
+        let rose = first_rise.map(|(rise, when)| match total > rise {
+            true => format!("rose by {total}, first by {rise} {when}"),
+            false => format!("rose by {rise} {when}"),
+        });
         match (worst > max_increase, reset) {
-            (true, _) => Finding::fail(Reason::CounterRose, first_rise.unwrap_or_default()),
+            (true, _) => Finding::fail(Reason::CounterRose, rose.unwrap_or_default()),
             (false, Some(reset)) => Finding::unknown(Reason::CounterReset, reset),
-            (false, None) => Finding { note: first_rise, ..Finding::held() },
+            (false, None) => Finding { note: rose.or_else(|| self.blind_spot()), ..Finding::held() },
         }
+    }
+
+    /// What a counter that did not rise may have hidden; `None` where a start anew would have been seen.
+    fn blind_spot(&self) -> Option<String> {
+        let record = self.record.filter(|record| record.source == "prometheus")?;
+        let dated = |series: &Series| series.since.is_some();
+        let is_dated = record.before.as_ref().is_some_and(|before| before.series.iter().any(dated));
+        (!is_dated).then(|| {
+            "its page does not say since when it counts: a restart that begins at the same number again is not seen here".to_owned()
+        })
     }
 
     fn last_code(&self) -> Finding {
@@ -217,7 +236,14 @@ impl<'a> Readings<'a> {
         let (before, after) = (show(&record.before), show(&record.after));
         let values = |reading: &Option<Reading>| reading.as_ref().and_then(|reading| reading.value);
         Some(match probe {
-            StabilityProbe::ExitCode { .. } => format!("exit code {before} → {after}"),
+            StabilityProbe::ExitCode { .. } => {
+                let between = record.between.iter().map(|between| &between.reading);
+                let broken = between.filter(|reading| reading.value.is_some_and(is_above_zero)).find_map(|r| r.value);
+                match broken {
+                    Some(code) => format!("exit code {before} → {code} → {after}"),
+                    None => format!("exit code {before} → {after}"),
+                }
+            }
             StabilityProbe::Unchanged { .. } if before == after => before,
             StabilityProbe::Unchanged { .. } | StabilityProbe::LastCode { .. } => format!("{before} → {after}"),
             StabilityProbe::Counter { .. } => match values(&record.before).zip(values(&record.after)) {

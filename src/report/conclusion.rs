@@ -19,6 +19,7 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(endpoint_trouble(&result.endpoint.ready));
     sentences.extend(result.stopped.as_ref().map(stop));
+    sentences.extend(instability(result));
     if figures::is_closed_loop(result) {
         sentences.extend(throughput(result));
     }
@@ -37,6 +38,17 @@ pub(super) fn labels(result: &RunResult) -> Vec<&'static str> {
         labels.push("closed loop: maximum throughput; not an offered load");
     }
     labels
+}
+
+/// What broke of the system itself, before anything is said of its speed: the figures describe a system that failed.
+fn instability(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
+    checks.filter_map(|check| {
+        let is_so =
+            matches!(check.reason, Reason::CounterRose | Reason::CounterReset | Reason::Restarted | Reason::Unhealthy);
+        let note = check.note.as_ref().filter(|_| is_so)?;
+        Some(format!("Not stable: `{}`, {}.", check.id, clause(note)))
+    })
 }
 
 fn endpoint_trouble(ready: &Readiness) -> Option<String> {
@@ -160,6 +172,9 @@ fn goodput_there(capacity: &CapacityRecord) -> String {
 
 /// What breaks at `load`: the binding limit, or requests that pile up.
 fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
+    if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke && binding.n == 0) {
+        return format!("`{}` broke while the load was on", binding.objective);
+    }
     if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke) {
         return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
     }
@@ -182,7 +197,6 @@ fn closest(capacity: &CapacityRecord) -> String {
 fn misses(binding: &Binding) -> String {
     let (violations, n) = (grouped(binding.violations), grouped(binding.n));
     match binding.objective.as_str() {
-        _ if binding.n == 0 => "seen while a trial ran".to_owned(),
         "success_rate" => format!("{violations} of {n} requests failed"),
         "attainment" => format!("{violations} of {n} requests were not good"),
         _ => format!("{violations} of {n} requests missed it"),

@@ -433,6 +433,7 @@ fn a_smoke() -> SmokeReport {
                 of: Vec::new(),
                 failure: None,
                 needed: true,
+                is_exit_code: false,
             },
             ProbeAnswer {
                 name: "oom_count".to_owned(),
@@ -441,6 +442,7 @@ fn a_smoke() -> SmokeReport {
                 of: Vec::new(),
                 failure: Some("exit status: 2".to_owned()),
                 needed: true,
+                is_exit_code: false,
             },
         ],
         problems: vec!["the request for `a case` ended in http_error; check `endpoint.model`".to_owned()],

@@ -98,6 +98,8 @@ pub struct ProbeAnswer {
     pub failure: Option<String>,
     /// Whether a row of the verdict depends on it.
     pub needed: bool,
+    /// Whether it is the exit code of a health check, which must be 0.
+    pub is_exit_code: bool,
 }
 
 impl SmokeReport {

@@ -136,7 +136,7 @@ async fn answers_that_are_no_page_of_metrics() {
             html,
             "the page URL is HTML and no page of metrics, it begins `<html>\\nx 1\\n</html>`; look at the path of its URL",
         ),
-        (json, "the page URL is JSON and no page of metrics, it begins `{\\\"x\\\": 1}`; look at the path of its URL"),
+        (json, "the page URL is JSON and no page of metrics, it begins `{\"x\": 1}`; look at the path of its URL"),
         (
             page("200 OK", "", "<!doctype html>\n<p>hello\n"),
             "the page URL is no page of metrics, it begins `<!doctype html>`; look at the path of its URL",
@@ -278,11 +278,11 @@ async fn secrets_are_sent_and_never_told() {
     let mut probe = prober(with_secret(asks(&format!("{url}?key={secret}")), VARIABLE), HANG);
     for told in [
         "answers 401: `bad token ***`; give the header that it asks for in `headers`",
-        "answers 403: `{\\\"seen\\\":\\\"***\\\"}`; give the header that it asks for in `headers`",
+        "answers 403: `{\"seen\":\"***\"}`; give the header that it asks for in `headers`",
         "answers 307 and points to `/?token=***`; redirects are not followed",
         "is no page of metrics, it begins `<p>***</p>`; look at the path of its URL",
         "gives `x` in line 1, which has the value `nope`, which is no number",
-        "holds `x{token=\\\"***\\\"}` twice, in lines 1 and 2, so that it has no one value",
+        "holds `x{token=\"***\"}` twice, in lines 1 and 2, so that it has no one value",
     ] {
         assert_eq!(failure(read(&mut probe).await), format!("the page {url} {told}"));
     }

@@ -178,7 +178,9 @@ impl Meaning<'_> {
         Some(Resource {
             name: written.name?.0,
             kind,
-            unit: written.unit.unwrap_or(ResourceUnit::Count),
+            unit: written
+                .unit
+                .unwrap_or_else(|| probe.as_ref().map_or(ResourceUnit::Count, |probe| probe.source.unit())),
             probe: probe?,
             across: written.across.unwrap_or(across),
             scale: written.scale.unwrap_or(1.0),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use url::Host;
+
 use super::Meaning;
 use super::sources::DEFAULT_TIMEOUT;
 use crate::contract::document::join;
@@ -148,21 +150,36 @@ fn nature(source: &Source) -> Nature {
     }
 }
 
-/// The rows that come with a launched endpoint: what serves is the same process throughout, and nothing in its control group
-/// was killed for want of memory.
+/// The rows that come by themselves: what serves on this machine is the same process throughout, and of a launched endpoint
+/// nothing in its control group was killed for want of memory.
 fn automatic(endpoint: Option<&Endpoint>) -> Vec<StabilityRow> {
-    if endpoint.is_none_or(|endpoint| endpoint.launch.is_none()) {
-        return Vec::new();
-    }
+    let Some(endpoint) = endpoint else { return Vec::new() };
     let probe = |source| Probe { source, timeout: DEFAULT_TIMEOUT };
-    let process = ProcessSource { of: ProcessOf::Endpoint, field: ProcessField::StartTime };
-    let group = CgroupSource { of: CgroupOf::Process(ProcessOf::Endpoint), field: CgroupField::OomKill };
+    let same = |of| {
+        let process = ProcessSource { of, field: ProcessField::StartTime };
+        StabilityProbe::Unchanged { probe: probe(Source::Process(process)) }
+    };
     let row = |name: &str, probe| StabilityRow { name: name.to_owned(), probe, automatic: true };
+    if endpoint.launch.is_none() {
+        let port = endpoint.url.port_or_known_default().filter(|_| is_local(endpoint));
+        return port.map(|port| row("endpoint_process", same(ProcessOf::Port(port)))).into_iter().collect();
+    }
+    let group = CgroupSource { of: CgroupOf::Process(ProcessOf::Endpoint), field: CgroupField::OomKill };
     vec![
-        row("endpoint_process", StabilityProbe::Unchanged { probe: probe(Source::Process(process)) }),
+        row("endpoint_process", same(ProcessOf::Endpoint)),
         row(
             "endpoint_oom_kills",
             StabilityProbe::Counter { probe: probe(Source::Cgroup(group)), across: Across::Sum, max_increase: 0.0 },
         ),
     ]
+}
+
+/// Whether the endpoint is asked on this very machine.
+fn is_local(endpoint: &Endpoint) -> bool {
+    match endpoint.url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }

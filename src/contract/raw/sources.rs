@@ -252,8 +252,7 @@ pub(in crate::contract) struct ResourceEntry {
     pub(in crate::contract) gauge: Option<Source>,
     /// A count that only rises; it tells of its rate.
     pub(in crate::contract) counter: Option<Source>,
-    /// The unit of a resource's numbers, once scaled.
-    #[schemars(extend("default" = "count"))]
+    /// The unit of a resource's numbers, once scaled; what the source knows, or `count`, unless written.
     pub(in crate::contract) unit: Option<ResourceUnit>,
     /// What the numbers are multiplied by, as 1048576 for MiB.
     #[schemars(extend("exclusiveMinimum" = 0, "default" = 1))]

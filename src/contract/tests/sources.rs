@@ -49,6 +49,7 @@ fn every_source_is_read() {
             ("counter", "nvidia"),
             ("counter", "kernel_log"),
             ("last_code", "prometheus"),
+            ("unchanged", "process"),
         ]
     );
     let StabilityProbe::Counter { probe, .. } = &contract.stability[1].probe else { panic!("a counter") };
@@ -61,12 +62,15 @@ fn every_source_is_read() {
 }
 
 #[test]
-fn a_launched_endpoint_brings_rows_and_resources_of_its_own() {
+fn an_endpoint_of_this_machine_brings_rows_of_its_own_and_a_launched_one_resources_too() {
     let contract = read(&launched("stability:\n  - { name: x, counter: { process: { field: cpu_time } } }\n"));
     let names: Vec<(&str, bool)> = contract.stability.iter().map(|row| (row.name.as_str(), row.automatic)).collect();
     assert_eq!(names, [("x", false), ("endpoint_process", true), ("endpoint_oom_kills", true)]);
     assert!(contract.resources.iter().any(|resource| resource.name == "cpu"));
-    assert!(read(BASE).stability.is_empty() && read(BASE).resources.is_empty());
+    for (host, rows) in [("127.0.0.1:8000", 1), ("localhost", 1), ("[::1]:8000", 1), ("10.0.0.7:8000", 0), ("h", 0)] {
+        let contract = read(&changed(BASE, "127.0.0.1:8000", host));
+        assert_eq!((contract.stability.len(), contract.resources.len()), (rows, 0), "{host}");
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn readings_between_trials_count_and_name_the_trial() {
         "unhealthy for a while",
         |r| r.probes[1].between = vec![between(0, reading(1.0))],
         "FAIL",
-        &["health FAIL unhealthy | exit code 0 → 0 | exit code 1 after trial 0"],
+        &["health FAIL unhealthy | exit code 0 → 1 → 0 | exit code 1 after trial 0"],
     );
     check(
         "not asked successfully in between",
