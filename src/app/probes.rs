@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::interrupt::Interrupt;
 use crate::contract::{StabilityProbe, StabilityRow};
-use crate::judge::has_broken;
+use crate::judge::broke;
 use crate::probe::{Context, Prober};
 use crate::record::{ProbeKind, ProbeRecord, Reading, TrialReading};
 
@@ -53,10 +53,9 @@ struct Row {
 
 impl Row {
     /// Whether it broke between each two readings that follow each other.
-    fn broke_in(&self) -> impl DoubleEndedIterator<Item = bool> {
+    fn broke(&self) -> Vec<bool> {
         let readings: Vec<&Reading> = self.record.readings().map(|(_, reading)| reading).collect();
-        let broke: Vec<bool> = readings.windows(2).map(|two| has_broken(&self.asks, two[0], two[1])).collect();
-        broke.into_iter()
+        broke(&self.asks, &readings)
     }
 }
 
@@ -90,6 +89,10 @@ impl Probes {
                 reading = prober.read() => reading,
             };
             reading.failure = reading.failure.as_deref().map(&mask);
+            for series in &mut reading.series {
+                series.of = mask(&series.of);
+                series.since = series.since.as_deref().map(&mask);
+            }
             match when {
                 When::Before => record.before = Some(reading.clone()),
                 When::Trial(trial) => record.between.push(TrialReading { trial, reading: reading.clone() }),
@@ -101,13 +104,13 @@ impl Probes {
 
     /// The rows that broke between the last two times that they were asked.
     pub(super) fn broke(&self) -> Vec<String> {
-        let broken = self.rows.iter().filter(|row| row.broke_in().next_back() == Some(true));
+        let broken = self.rows.iter().filter(|row| row.broke().last() == Some(&true));
         broken.map(|row| row.record.name.clone()).collect()
     }
 
     /// Whether a row broke between any two times that it was asked.
     pub(super) fn any_broke(&self) -> bool {
-        self.rows.iter().any(|row| row.broke_in().any(|broke| broke))
+        self.rows.iter().any(|row| row.broke().contains(&true))
     }
 
     /// The rows that cannot pass any more after the first time that they were asked, each with why.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::exit::Failure;
 use super::interrupt::Interrupt;
-use super::prepare::{Source, build_workload, choose_port};
+use super::prepare::{Source, build_workload, choose_port, headers_of_pages};
 use super::probes::{Probes, When};
 use super::progress::Teller;
 use super::sampling::Sampling;
@@ -63,7 +63,8 @@ impl Run {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
         let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
-        let target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        let mut target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        target.mask_also(&headers_of_pages(&contract.stability, &contract.resources));
         let started = Timestamp::now();
         let folder =
             RunFolder::create(runs, &format!("{}-{}", started.strftime("%Y%m%dT%H%M%SZ"), slug(&contract.name)))?;

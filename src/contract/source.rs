@@ -54,6 +54,14 @@ pub enum StabilityProbe {
 
 impl StabilityProbe {
     /// What is asked, where that is not an exit code.
+    pub fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Counter { probe, .. } | Self::LastCode { probe } | Self::Unchanged { probe } => Some(&probe.source),
+            Self::ExitCode { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub fn source_mut(&mut self) -> Option<&mut Source> {
         match self {
             Self::Counter { probe, .. } | Self::LastCode { probe } | Self::Unchanged { probe } => {
@@ -261,6 +269,14 @@ pub enum Source {
 
 impl Source {
     /// The page that is asked, where it is one.
+    pub fn page(&self) -> Option<&MetricsPage> {
+        match self {
+            Self::Prometheus(source) => Some(&source.page),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub fn page_mut(&mut self) -> Option<&mut MetricsPage> {
         match self {
             Self::Prometheus(source) => Some(&mut source.page),

@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 use crate::audio::PcmFormat;
-use crate::contract::{Endpoint, HttpVersion};
+use crate::contract::{Endpoint, Header, HttpVersion};
 use crate::endpoint::{ClientError, HeaderError, Secrets, add_headers, header_value, trusted_roots};
 use crate::observe::Protocol;
 use crate::workload::Content;
@@ -138,6 +138,15 @@ impl Target {
             absolute_uri: absolute.parse().map_err(fault)?,
             headers,
         })
+    }
+
+    /// Masks the secrets of these headers too, wherever this target's own are: a launched endpoint may log what its metrics page
+    /// was asked with.
+    pub fn mask_also(&mut self, headers: &[Header]) {
+        // A header that cannot be sent is told where it is to be sent.
+        for header in headers {
+            let _ = add_headers(&mut HeaderMap::new(), std::slice::from_ref(header), &mut self.secrets);
+        }
     }
 
     /// The secrets that this target's headers carry.

@@ -25,7 +25,7 @@ pub use capacity::capacity;
 pub use completeness::completeness;
 pub use floor::is_asked as floor_is_asked;
 pub use long_run::warm_up_too_short;
-pub use stability::has_broken;
+pub use stability::{broke, unstable};
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
 use crate::contract::{Contract, Plan, UnknownPolicy};

@@ -29,7 +29,7 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
     let worst = figures.reduce(f64::max);
     let samples = records.iter().flatten().map(|record| record.samples).sum();
     let seen = Check {
-        observed: worst.map(|worst| observed(&limit.show(worst), trials.len())),
+        observed: worst.map(|worst| observed(&apart(limit, worst), trials.len())),
         samples: Some(samples),
         trials: u32::try_from(trials.len()).ok(),
         ..blank
@@ -50,6 +50,12 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
         return Check { reason: finding.reason, note: finding.note, ..seen };
     }
     Check { status: Status::Pass, reason: Reason::Held, ..seen }
+}
+
+/// A figure with as many digits as it takes to tell it from the limit.
+fn apart(limit: &ResourceLimit, figure: f64) -> String {
+    let (shown, limit_shown) = (limit.show(figure), limit.show(limit.at_most));
+    if shown == limit_shown && figure > limit.at_most { format!("{figure} (limit {})", limit.at_most) } else { shown }
 }
 
 /// A figure, and of how many trials it is the worst.

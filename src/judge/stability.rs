@@ -17,27 +17,71 @@ pub(super) fn checks(rows: &[StabilityRow], result: &RunResult) -> Vec<Check> {
     rows.iter().filter(answered).map(|row| check(row, result, &absent)).collect()
 }
 
-/// Whether a row that comes by itself was answered at first: this machine can tell.
+/// Whether a row that comes by itself was ever answered: this machine can tell. Of one without a record, nothing says that it
+/// cannot.
 pub(super) fn is_answered(result: &RunResult, name: &str) -> bool {
     let record = result.probes.iter().find(|probe| probe.name == name);
-    record.and_then(|record| record.before.as_ref()).is_some_and(|before| before.value.is_some())
+    record.is_none_or(|record| record.readings().any(|(_, reading)| has_number(reading)))
 }
 
-/// Whether a row broke between two readings: then the trial between them did not hold.
-pub fn has_broken(row: &StabilityProbe, earlier: &Reading, later: &Reading) -> bool {
+/// For each reading but the first, whether a row broke since the last one before it that has a number: then the trial between
+/// them did not hold. A reading without a number shows nothing.
+pub fn broke(row: &StabilityProbe, readings: &[&Reading]) -> Vec<bool> {
+    let mut earlier: Option<&Reading> = None;
+    let mut broke = Vec::new();
+    for reading in readings {
+        let is_read = has_number(reading);
+        broke.push(is_read && earlier.is_some_and(|earlier| has_broken(row, earlier, reading)));
+        if is_read {
+            earlier = Some(reading);
+        }
+    }
+    broke.into_iter().skip(1).collect()
+}
+
+fn has_broken(row: &StabilityProbe, earlier: &Reading, later: &Reading) -> bool {
+    let changes = || Changes::between(earlier, later, outlives(row));
     match row {
         StabilityProbe::ExitCode { .. } => later.value.is_some_and(is_above_zero),
-        StabilityProbe::Counter { across, max_increase, .. } => {
-            let changes = Changes::between(earlier, later);
-            changes.rise(*across) > *max_increase
-        }
-        StabilityProbe::LastCode { .. } => Changes::between(earlier, later).new_code.is_some(),
-        StabilityProbe::Unchanged { .. } => Changes::between(earlier, later).is_replaced,
+        StabilityProbe::Counter { across, max_increase, .. } => changes().rise(*across) > *max_increase,
+        StabilityProbe::LastCode { .. } => changes().new_code.is_some(),
+        StabilityProbe::Unchanged { .. } => changes().is_replaced,
     }
 }
 
+/// The rows that broke in each trial, by its number, as the readings around it tell.
+pub fn unstable(rows: &[StabilityRow], result: &RunResult) -> BTreeMap<u32, Vec<String>> {
+    let last = history(result).last().map(|tried| tried.record.trial);
+    let mut unstable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        let Some(record) = result.probes.iter().find(|probe| probe.name == row.name) else { continue };
+        let (at, readings): (Vec<ReadAt>, Vec<&Reading>) = record.readings().unzip();
+        for (at, broke) in at.iter().skip(1).zip(broke(&row.probe, &readings)) {
+            let trial = match at {
+                ReadAt::Before => None,
+                ReadAt::After(trial) => Some(*trial),
+                ReadAt::End => last,
+            };
+            if let Some(trial) = trial.filter(|_| broke) {
+                unstable.entry(trial).or_default().push(row.name.clone());
+            }
+        }
+    }
+    unstable
+}
+
+/// Whether a source counts on when what it counts begins anew: an engine counts the restarts of a container, and not the
+/// container. Of any other count that began anew, what it shows is no rise.
+fn outlives(row: &StabilityProbe) -> bool {
+    let source = match row {
+        StabilityProbe::Counter { probe, .. } | StabilityProbe::LastCode { probe } => &probe.source,
+        StabilityProbe::Unchanged { .. } | StabilityProbe::ExitCode { .. } => return false,
+    };
+    matches!(source, Source::Docker(_) | Source::Podman(_) | Source::Kubernetes(_))
+}
+
 fn check(row: &StabilityRow, result: &RunResult, absent: &Option<Absence>) -> Check {
-    let readings = Readings::of(&row.name, result);
+    let readings = Readings::of(row, result);
     let finding = match &row.probe {
         StabilityProbe::ExitCode { .. } => readings.exit_codes(),
         StabilityProbe::Counter { across, max_increase, .. } => readings.counter(*across, *max_increase),
@@ -91,18 +135,20 @@ struct Readings<'a> {
     record: Option<&'a ProbeRecord>,
     /// Those with a number, in their order.
     read: Vec<(ReadAt, &'a Reading)>,
+    /// Whether the source counts on when what it counts begins anew.
+    outlives: bool,
     result: &'a RunResult,
 }
 
 impl<'a> Readings<'a> {
-    fn of(name: &str, result: &'a RunResult) -> Self {
-        let record = result.probes.iter().find(|probe| probe.name == name);
+    fn of(row: &StabilityRow, result: &'a RunResult) -> Self {
+        let record = result.probes.iter().find(|probe| probe.name == row.name);
         let read = record.into_iter().flat_map(ProbeRecord::readings).filter(|(_, reading)| has_number(reading));
-        Self { record, read: read.collect(), result }
+        Self { record, read: read.collect(), outlives: outlives(&row.probe), result }
     }
 
     fn pairs(&self) -> impl Iterator<Item = (ReadAt, Changes)> {
-        self.read.windows(2).map(|two| (two[1].0, Changes::between(two[0].1, two[1].1)))
+        self.read.windows(2).map(|two| (two[1].0, Changes::between(two[0].1, two[1].1, self.outlives)))
     }
 
     fn counter(&self, across: Across, max_increase: f64) -> Finding {
@@ -118,8 +164,8 @@ impl<'a> Readings<'a> {
             reset = reset.or_else(|| changes.reset.as_ref().map(|what| format!("{what} {}", self.when(at))));
         }
         let worst = match across {
-            Across::Each => rises.values().copied().fold(0.0, f64::max),
-            Across::Sum | Across::Max => total,
+            Across::Max | Across::Each => rises.values().copied().fold(0.0, f64::max),
+            Across::Sum => total,
         };
         let rose = first_rise.map(|(rise, when)| match total > rise {
             true => format!("rose by {total}, first by {rise} {when}"),
@@ -143,14 +189,14 @@ impl<'a> Readings<'a> {
     }
 
     fn last_code(&self) -> Finding {
-        for (at, changes) in self.pairs() {
-            if let Some(code) = &changes.new_code {
-                let note = format!("{code} {}; it is the last code and no count, so any change is one", self.when(at));
-                return Finding::fail(Reason::CounterRose, note);
-            }
-            if let Some(what) = &changes.reset {
-                return Finding::unknown(Reason::CounterReset, format!("{what} {}", self.when(at)));
-            }
+        let new = self.pairs().find_map(|(at, changes)| Some((at, changes.new_code?)));
+        if let Some((at, code)) = new {
+            let note = format!("{code} {}; it is the last code and no count, so any change is one", self.when(at));
+            return Finding::fail(Reason::CounterRose, note);
+        }
+        let reset = self.pairs().find_map(|(at, changes)| Some((at, changes.reset?)));
+        if let Some((at, what)) = reset {
+            return Finding::unknown(Reason::CounterReset, format!("{what} {}", self.when(at)));
         }
         match self.read.first().and_then(|(_, before)| before.value).filter(|code| is_above_zero(*code)) {
             Some(code) => Finding::unknown(
@@ -259,8 +305,6 @@ impl<'a> Readings<'a> {
 struct Changes {
     /// By how much each series rose.
     rises: BTreeMap<String, f64>,
-    /// By how much the largest of them rose.
-    rise_of_largest: f64,
     /// What began anew or is gone, the first such thing.
     reset: Option<String>,
     /// A code that was not there before.
@@ -270,15 +314,9 @@ struct Changes {
 }
 
 impl Changes {
-    fn between(earlier: &Reading, later: &Reading) -> Self {
+    fn between(earlier: &Reading, later: &Reading, outlives: bool) -> Self {
         let (before, after) = (series(earlier), series(later));
-        let mut changes = Self {
-            rises: BTreeMap::new(),
-            rise_of_largest: largest(&after) - largest(&before),
-            reset: None,
-            new_code: None,
-            is_replaced: !before.is_empty(),
-        };
+        let mut changes = Self { rises: BTreeMap::new(), reset: None, new_code: None, is_replaced: !before.is_empty() };
         for old in &before {
             let new = after.iter().find(|new| new.of == old.of);
             let what = match new {
@@ -292,11 +330,15 @@ impl Changes {
             changes.is_replaced &= new.is_none_or(|new| new.since != old.since);
             changes.reset = changes.reset.or(what);
         }
+        let is_one_gone = before.iter().any(|old| !after.iter().any(|new| new.of == old.of));
         for new in &after {
-            // A series that was not there before began at 0.
-            let old = before.iter().find(|old| old.of == new.of).map_or(0.0, |old| old.value);
-            changes.rises.insert(new.of.clone(), (new.value - old).max(0.0));
-            let is_new_code = is_above_zero(new.value) && (new.value - old).abs() > 0.0;
+            let old = before.iter().find(|old| old.of == new.of);
+            let begins_anew = old.is_some_and(|old| old.since != new.since) && !outlives;
+            // A series that was not there before began at 0, unless it stands for one that is gone under another name.
+            let is_known = !begins_anew && (old.is_some() || !is_one_gone);
+            let was = old.map_or(0.0, |old| old.value);
+            changes.rises.insert(new.of.clone(), if is_known { (new.value - was).max(0.0) } else { 0.0 });
+            let is_new_code = is_known && is_above_zero(new.value) && (new.value - was).abs() > 0.0;
             changes.new_code =
                 changes.new_code.or_else(|| is_new_code.then(|| format!("{} shows code {}", owner(new), new.value)));
         }
@@ -306,8 +348,7 @@ impl Changes {
     fn rise(&self, across: Across) -> f64 {
         match across {
             Across::Sum => self.rises.values().sum(),
-            Across::Max => self.rise_of_largest.max(0.0),
-            Across::Each => self.rises.values().copied().fold(0.0, f64::max),
+            Across::Max | Across::Each => self.rises.values().copied().fold(0.0, f64::max),
         }
     }
 }
@@ -318,10 +359,6 @@ fn series(reading: &Reading) -> Vec<Series> {
         Some(value) if reading.series.is_empty() => vec![Series { of: String::new(), since: None, value }],
         _ => reading.series.clone(),
     }
-}
-
-fn largest(series: &[Series]) -> f64 {
-    series.iter().map(|series| series.value).reduce(f64::max).unwrap_or_default()
 }
 
 fn has_number(reading: &Reading) -> bool {

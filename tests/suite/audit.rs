@@ -102,7 +102,7 @@ fn the_ladder_is_climbed_as_far_as_the_generator_keeps_it() {
 fn a_generator_that_stands_still_is_not_trusted() {
     let scene = scene();
     let mut started = scene.start(&mut audit(&scene, &[]));
-    for trial in ["[1] 50/s", "[2] 50/s"] {
+    for trial in ["[trial 0] 50/s", "[trial 1] 50/s"] {
         started.until_stderr(trial);
         // Into the three seconds that are measured.
         sleep(Duration::from_millis(1_500));
@@ -154,7 +154,7 @@ fn an_interrupted_audit_leaves_nothing() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let scene = scene();
         let mut started = scene.start(&mut audit(&scene, &[]));
-        started.until_stderr("[1] 50/s");
+        started.until_stderr("[trial 0] 50/s");
         let launched = started.descendants();
         assert!(launched.len() >= 2, "the supervisor and the endpoint: {launched:?}");
         started.signal(signal);

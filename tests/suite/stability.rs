@@ -14,7 +14,7 @@ use goodput::contract::{
     ProcessOf, ProcessSource, Source, StabilityProbe,
 };
 use goodput::endpoint::{LaunchSpec, launch};
-use goodput::judge::has_broken;
+use goodput::judge::broke;
 use goodput::probe::{Context, Prober};
 use goodput::record::Reading;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -177,7 +177,7 @@ async fn a_process_that_is_killed_for_want_of_memory_is_counted_once() {
         assert!((to - from - 1.0).abs() < f64::EPSILON, "{before:?} {after:?}");
         assert_eq!(after.series[0].of, group_folder.0.display().to_string());
         assert_eq!(after.series[0].since, before.series[0].since);
-        assert!(has_broken(&row(of), before, &after));
+        assert_eq!(broke(&row(of), &[before, &after]), [true]);
     }
     let peak = value(&mut peak).await;
     assert!((LIMIT * 0.9..=LIMIT).contains(&peak), "{peak}");
@@ -225,7 +225,7 @@ async fn a_server_that_its_supervisor_restarts_is_another_process() {
     assert_eq!(after.series[0].of, format!("pid {} (goodput)", first()));
     assert!(after.series[0].since > before.series[0].since, "{before:?} {after:?}");
     let probe = Probe { source: process(ProcessOf::Endpoint, ProcessField::StartTime), timeout: HANG };
-    assert!(has_broken(&StabilityProbe::Unchanged { probe }, &before, &after));
+    assert_eq!(broke(&StabilityProbe::Unchanged { probe }, &[&before, &after]), [true]);
     assert_eq!(read(&mut any).await.series, after.series);
     assert!(value(&mut cpu).await >= busy, "the time of the one that ended stays");
 

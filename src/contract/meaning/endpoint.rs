@@ -69,7 +69,7 @@ impl Meaning<'_> {
             self.fault(pointer, "a fragment (`#…`) is never sent; remove it");
             return None;
         }
-        if url.query_pairs().any(|(name, value)| name == "key" || secrets::name_says_so(&name) && !value.is_empty()) {
+        if holds_secret(&url) {
             let message = "the query holds a secret; send it as a header with `headers: { NAME: { env: VARIABLE } }`";
             self.fault(pointer, message);
             return None;
@@ -232,4 +232,9 @@ fn example(schemes: &[&str]) -> &'static str {
     } else {
         "http://proxy.example:3128"
     }
+}
+
+/// Whether a query says by its names that it holds a secret.
+pub(super) fn holds_secret(url: &Url) -> bool {
+    url.query_pairs().any(|(name, value)| name == "key" || secrets::name_says_so(&name) && !value.is_empty())
 }

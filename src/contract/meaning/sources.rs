@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Meaning;
+use super::endpoint::holds_secret;
 use crate::contract::document::join;
 use crate::contract::model::Endpoint;
 use crate::contract::raw;
@@ -120,6 +121,12 @@ impl Meaning<'_> {
         let written_file = ca_file.map(|file| self.folder.join(file));
         let (url, ca_file) = if self.is_written(url.as_ref(), &url_at) {
             let url = self.http_url(url?, &url_at, &["http", "https"])?;
+            if holds_secret(&url) {
+                let message =
+                    "the query holds a secret; send it as a header with `headers: { NAME: { env: VARIABLE } }`";
+                self.fault(&url_at, message);
+                return None;
+            }
             if url.port() == Some(0) {
                 self.fault(
                     &url_at,
@@ -142,6 +149,13 @@ impl Meaning<'_> {
         if host.as_ref().is_some_and(|host| !known.iter().any(|scheme| host.starts_with(scheme))) {
             let message = "not an engine's address; write a socket or a URL, as in `unix:///var/run/docker.sock`";
             self.fault(&host_at, message);
+            return None;
+        }
+        if host.as_ref().is_some_and(|host| host.contains('@')) {
+            self.fault(
+                &host_at,
+                "the address holds credentials; remove them: an engine that asks for some is not reached",
+            );
             return None;
         }
         let container = self.plain_text(written.container, &join(at, "container"));

@@ -18,6 +18,9 @@ use crate::contract::source::{
 /// The metric in which NVIDIA's exporter shows the code of the last Xid error: a gauge, whose repeat shows no rise.
 const LAST_XID: &str = "DCGM_FI_DEV_XID_ERRORS";
 
+/// The rows that a verdict has of itself.
+const ROWS: [&str; 6] = ["all_limits", "capacity", "endpoint", "plausibility", "load_generator", "completeness"];
+
 impl Meaning<'_> {
     /// The rows, with those that come by themselves; `None` when one is wrong. Their names must differ from those of the
     /// objectives, beside which they stand.
@@ -29,6 +32,7 @@ impl Meaning<'_> {
     ) -> Option<Vec<StabilityRow>> {
         let automatic = automatic(endpoint);
         let mut names: BTreeSet<String> = automatic.iter().map(|row| row.name.clone()).collect();
+        names.extend(ROWS.map(str::to_owned));
         if let Some(slo) = slo {
             names.extend(slo.objectives.iter().map(Objective::id));
             names.extend(slo.resources.iter().map(|limit| limit.id()));

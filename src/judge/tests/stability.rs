@@ -2,7 +2,9 @@
 
 use super::verdicts::check;
 use super::*;
-use crate::contract::{ContainerField, ContainerSource, ProcessField, ProcessOf, ProcessSource};
+use crate::contract::{
+    ContainerField, ContainerSource, MetricsPage, ProcessField, ProcessOf, ProcessSource, PrometheusSource,
+};
 use crate::record::{Series, TrialReading};
 
 #[test]
@@ -137,6 +139,7 @@ fn row(probe: StabilityProbe, automatic: bool, before: Named<'_>, after: Named<'
     contract.stability = vec![StabilityRow { name: "restarts".to_owned(), probe, automatic }];
     let mut run = result();
     run.probes.truncate(1);
+    run.probes[0].source = contract.stability[0].probe.source().map_or("command", Source::name).to_owned();
     (run.probes[0].before, run.probes[0].after) = (Some(series(before)), Some(series(after)));
     let checks = crate::judge::stability::checks(&contract.stability, &run);
     (checks[0].status, checks[0].reason, checks[0].note.clone().unwrap_or_default())
@@ -236,7 +239,26 @@ fn every_series_is_compared_with_itself() {
             Held,
             "rose by 1 while the load ran",
         ),
-        ("only the largest counts", Across::Max, 0.0, two, &[("pod/a", "1", 3.0), ("pod/b", "1", 2.0)], Pass, Held, ""),
+        (
+            "the largest rise counts, whatever the largest number is",
+            Across::Max,
+            0.0,
+            two,
+            &[("pod/a", "1", 3.0), ("pod/b", "1", 2.0)],
+            Fail,
+            CounterRose,
+            "rose by 2 while the load ran",
+        ),
+        (
+            "a series under another name",
+            Across::Sum,
+            0.0,
+            two,
+            &[("pod/a", "1", 3.0), ("pod/c", "1", 5.0)],
+            Unknown,
+            CounterReset,
+            "pod/b is gone while the load ran",
+        ),
     ] {
         let found = row(counter(across, limit), false, before, after);
         assert_eq!(found, (status, reason, note.to_owned()), "{what}");
@@ -256,6 +278,9 @@ fn the_last_code_is_no_count() {
     assert_eq!((status, reason), (Status::Unknown, Reason::NotMeasured));
     assert!(note.contains("a repeat would not be seen"), "{note}");
     assert_eq!(row(last(), false, &gpu(79.0), &gpu(0.0)).1, Reason::CounterReset);
+    // A code that shows is proven, whatever else is gone.
+    let two = [("GPU 0", "", 0.0), ("GPU 1", "", 0.0)];
+    assert_eq!(row(last(), false, &two, &gpu(79.0)).0, Status::Fail);
     assert_eq!(row(last(), false, &gpu(0.0), &gpu(0.0)).0, Status::Pass);
 }
 
@@ -276,7 +301,9 @@ fn what_runs_must_stay_the_same() {
     let reused: Named<'_> = &[("pid 7 (vllm)", "10:07:00", 1.0), ("pid 8 (vllm)", "10:07:00", 1.0)];
     assert_eq!(row(unchanged(), false, before, reused).1, Reason::CounterReset);
     // Of a launched endpoint, nobody else can have started another one.
-    let (status, reason, note) = row(unchanged(), true, before, reused);
+    let source = ProcessSource { of: ProcessOf::Endpoint, field: ProcessField::StartTime };
+    let launched = StabilityProbe::Unchanged { probe: probe_of(Source::Process(source)) };
+    let (status, reason, note) = row(launched, true, before, reused);
     assert_eq!((status, reason), (Status::Fail, Reason::Restarted));
     assert_eq!(note, "pid 7 (vllm) began anew (10:07:00) while the load ran");
 }
@@ -290,8 +317,51 @@ fn a_row_that_came_by_itself_and_cannot_be_answered_is_none() {
     run.probes[0].before = probe_failure("there is no /proc here");
     assert!(crate::judge::stability::checks(&contract.stability, &run).is_empty());
     assert_eq!(completeness(&contract, &run).planned, 2);
+    // One that was answered later could have been asked all along, and what came before is not known.
+    run.probes[0].after = Some(series(&[("pid 7", "1", 1.0)]));
+    let checks = crate::judge::stability::checks(&contract.stability, &run);
+    assert_eq!((checks[0].status, checks[0].reason), (Status::Unknown, Reason::ProbeFailed));
+    // Of one without a record, nothing says that it could not be.
+    let mut forgotten = run.clone();
+    forgotten.probes.clear();
+    assert_eq!(crate::judge::stability::checks(&contract.stability, &forgotten)[0].reason, Reason::NoProbe);
     // Once it was answered, a reading that fails is a doubt.
     (run.probes[0].before, run.probes[0].after) = (Some(series(&[("pid 7", "1", 1.0)])), probe_failure("gone"));
     let checks = crate::judge::stability::checks(&contract.stability, &run);
     assert_eq!((checks[0].status, checks[0].reason), (Status::Unknown, Reason::ProbeFailed));
+}
+
+#[test]
+fn a_count_that_began_anew_shows_no_rise_unless_it_outlives_that() {
+    let page = PrometheusSource {
+        page: MetricsPage { url: "http://h/metrics".parse().unwrap(), headers: Vec::new(), ca_file: None },
+        metrics: vec!["failures_total".to_owned()],
+        labels: BTreeMap::new(),
+    };
+    let probe = probe_of(Source::Prometheus(page));
+    let of_page = StabilityProbe::Counter { probe, across: Across::Sum, max_increase: 0.0 };
+    let (before, after): (Named<'_>, Named<'_>) = (&[("x", "100", 5.0)], &[("x", "200", 9.0)]);
+    assert_eq!(row(of_page.clone(), false, before, after).1, Reason::CounterReset);
+    // A container engine counts the restarts themselves.
+    assert_eq!(row(counter(Across::Sum, 0.0), false, before, after).1, Reason::CounterRose);
+    // A page that tells no start is told to be blind for one.
+    let (status, _, note) = row(of_page, false, &[("x", "", 0.0)], &[("x", "", 0.0)]);
+    assert_eq!(status, Status::Pass);
+    assert!(note.starts_with("its page does not say since when it counts"), "{note}");
+}
+
+#[test]
+fn a_failed_reading_breaks_nothing_and_hides_nothing() {
+    let failed = probe_failure("no answer").unwrap();
+    let at = |value: f64| reading(value).unwrap();
+    let row = counter(Across::Sum, 0.0);
+    for (readings, expected) in [
+        (vec![at(3.0), failed.clone(), at(3.0)], [false, false]),
+        (vec![failed.clone(), at(3.0), at(3.0)], [false, false]),
+        (vec![at(3.0), failed.clone(), at(4.0)], [false, true]),
+        (vec![at(3.0), at(4.0), failed.clone()], [true, false]),
+    ] {
+        assert_eq!(broke(&row, &readings.iter().collect::<Vec<_>>()), expected, "{readings:?}");
+    }
+    assert_eq!(broke(&unchanged(), &[&at(1.0), &failed, &at(1.0)]), [false, false]);
 }

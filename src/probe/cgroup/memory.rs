@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::excerpt::quote;
 use crate::contract::CgroupField;
@@ -60,13 +60,44 @@ pub(super) fn version(folder: &Path) -> Result<Version, String> {
 /// When the folder is no group, or its kernel does not tell this.
 pub(super) fn value(folder: &Path, field: CgroupField) -> Result<f64, String> {
     match (version(folder)?, field) {
-        (Version::One, CgroupField::OomKill) => kills(folder, "memory.oom_control", "Linux 4.13"),
+        (Version::One, CgroupField::OomKill) => kills_with_those_below(folder),
         (Version::Two, CgroupField::OomKill) => kills(folder, "memory.events", "Linux 4.13"),
         (Version::One, CgroupField::MemoryPeak) => bytes(folder, "memory.max_usage_in_bytes", "Linux 2.6.25"),
         (Version::Two, CgroupField::MemoryPeak) => bytes(folder, "memory.peak", "Linux 5.19"),
         (Version::One, CgroupField::MemoryUsed) => bytes(folder, "memory.usage_in_bytes", "Linux 2.6.25"),
         (Version::Two, CgroupField::MemoryUsed) => bytes(folder, "memory.current", "Linux 4.5"),
     }
+}
+
+/// The most groups below one that are asked.
+const MOST_GROUPS: usize = 10_000;
+
+/// Whether a folder is the root of a hierarchy of version 1: only that has a `release_agent`.
+pub(super) fn is_root(folder: &Path) -> bool {
+    folder.join("release_agent").exists()
+}
+
+/// In version 1 a kill counts in the group of the one that was killed alone, so those below are added. Below the root lies the
+/// whole machine, of which it says nothing.
+fn kills_with_those_below(folder: &Path) -> Result<f64, String> {
+    let mut total = kills(folder, "memory.oom_control", "Linux 4.13")?;
+    let mut below = if is_root(folder) { Vec::new() } else { folders_in(folder) };
+    let mut asked = 0;
+    while let Some(group) = below.pop() {
+        asked += 1;
+        if asked > MOST_GROUPS {
+            return Err(format!("more than {MOST_GROUPS} control groups lie below `{}`", folder.display()));
+        }
+        // One that is removed meanwhile takes its count with it.
+        total += kills(&group, "memory.oom_control", "Linux 4.13").unwrap_or_default();
+        below.extend(folders_in(&group));
+    }
+    Ok(total)
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 /// The count behind `oom_kill`. Of the lines around it, `under_oom` is a state and `oom` counts limits that were met.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use memory::{Version, value, version};
+use memory::{is_root, value};
 
 use super::process::Finder;
 use super::{Answer, Context};
@@ -47,6 +47,10 @@ impl Cgroup {
     pub(super) async fn read(&mut self) -> Answer {
         let field = self.field;
         match &mut self.of {
+            Of::Folder(folder) if field == CgroupField::OomKill && is_root(folder) => Err(format!(
+                "`{}` is the root of the control groups, which counts the kills of its own processes alone; name the server's group",
+                folder.display()
+            )),
             Of::Folder(folder) => Ok(vec![series(folder, field)?]),
             Of::Processes { finder, known } => {
                 let found = folders(finder).map(|folders| known.extend(folders));
@@ -85,11 +89,11 @@ fn ended(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound || error.raw_os_error() == Some(NO_SUCH_PROCESS)
 }
 
-/// Whether another one of the groups counts what this one does. Memory counts for all groups above; kills do so in version 2
-/// alone, version 1 counts each in the group of the one that was killed.
+/// Whether another one of the groups counts what this one does: all do for those below, but for the kills in version 1 the
+/// root.
 fn is_counted_above(folder: &Path, all: &[&PathBuf], field: CgroupField) -> bool {
-    let is_inside = all.iter().any(|other| folder != other.as_path() && folder.starts_with(other));
-    is_inside && !(field == CgroupField::OomKill && matches!(version(folder), Ok(Version::One)))
+    let counts = |other: &Path| field != CgroupField::OomKill || !is_root(other);
+    all.iter().any(|other| folder != other.as_path() && folder.starts_with(other) && counts(other))
 }
 
 fn series(folder: &Path, field: CgroupField) -> Result<Series, String> {

@@ -18,6 +18,9 @@ impl Printed {
     /// When the output does not go on from the one before: the lines between them may have held the text.
     pub(super) fn count(&mut self, output: &str, contains: &str) -> Result<u64, String> {
         let lines: Vec<u64> = output.lines().map(digest).collect();
+        if lines.is_empty() && self.last.is_none() {
+            return Err("printed nothing, and a kernel's log is never empty; may it read the log?".to_owned());
+        }
         let known = self.last.as_ref().map_or(0, |last| overlap(last, &lines));
         self.matching += output.lines().skip(known).filter(|line| line.contains(contains)).count() as u64;
         let has_lost = known == 0 && self.last.as_ref().is_some_and(|last| !last.is_empty());

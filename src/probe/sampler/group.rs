@@ -106,6 +106,13 @@ impl Group {
 }
 
 impl Member {
+    /// Whose number there was in the last reading and is not in this one; only of a level, for a count begins anew.
+    fn gone(&self, now: &Reading) -> Option<String> {
+        let last = self.last.as_ref().filter(|_| self.resource.kind == ResourceKind::Gauge && now.value.is_some())?;
+        let is_there = |old: &&Series| now.series.iter().any(|new| new.of == old.of);
+        last.series.iter().find(|old| !is_there(old)).map(|old| old.of.clone())
+    }
+
     fn take(&mut self, trial: u32, at_ns: u64, reading: Reading) -> ResourceSample {
         let name = self.resource.name.clone();
         let scaled = reading.value.map(|value| value * self.resource.scale);
@@ -116,8 +123,14 @@ impl Member {
             (None, None) => Some(reading.failure.clone().unwrap_or_else(|| "it gave no number".to_owned())),
         };
         let mut sample = ResourceSample { trial, at_ns, name, value, began_anew: false, failure };
-        if self.resource.kind == ResourceKind::Counter && value.is_some() {
-            sample.began_anew = self.last.as_ref().is_some_and(|last| began_anew(last, &reading));
+        if let Some(gone) = self.gone(&reading) {
+            // What is left of a level would look like less of it.
+            (sample.value, sample.failure) = (None, Some(format!("{gone} is gone")));
+            return sample;
+        }
+        if value.is_some() {
+            sample.began_anew = self.resource.kind == ResourceKind::Counter
+                && self.last.as_ref().is_some_and(|last| began_anew(last, &reading));
             self.last = Some(reading);
         }
         sample
