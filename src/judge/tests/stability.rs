@@ -315,6 +315,7 @@ fn a_row_that_came_by_itself_and_cannot_be_answered_is_none() {
     let mut run = result();
     run.probes.truncate(1);
     run.probes[0].before = probe_failure("there is no /proc here");
+    run.probes[0].after = probe_failure("there is no /proc here");
     assert!(crate::judge::stability::checks(&contract.stability, &run).is_empty());
     assert_eq!(completeness(&contract, &run).planned, 2);
     // One that was answered later could have been asked all along, and what came before is not known.

@@ -223,13 +223,17 @@ async fn a_kill_counts_once_where_groups_lie_in_one_another() {
     let answer = two.of_process(CgroupField::OomKill).read().await;
     assert_eq!(values(&answer), [(two.path("cgroup/vllm").display().to_string().as_str(), 5.0)]);
 
-    // Version 1 counts a kill where it happened, and memory in all groups above.
+    // Version 1 counts a kill where it happened, so that those below are added, and memory in all groups above.
     let one = Tree::new();
     one.one("cgroup/vllm", 1);
     one.one("cgroup/vllm/worker", 2);
     one.process(43, 42, "4:memory:/vllm/worker\n");
     one.process(42, 1, "4:memory:/vllm\n");
     one.mount("/", "cgroup", "cgroup cgroup rw,memory");
+    let answer = one.of_process(CgroupField::OomKill).read().await;
+    assert_eq!(values(&answer).iter().map(|(_, value)| *value).collect::<Vec<_>>(), [3.0]);
+    // Below the root of version 1 lies the whole machine, of which it says nothing.
+    std::fs::write(one.path("cgroup/vllm/release_agent"), "").unwrap();
     let answer = one.of_process(CgroupField::OomKill).read().await;
     assert_eq!(values(&answer).iter().map(|(_, value)| *value).collect::<Vec<_>>(), [1.0, 2.0]);
     let answer = one.of_process(CgroupField::MemoryUsed).read().await;
