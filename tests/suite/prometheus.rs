@@ -146,6 +146,7 @@ async fn answers_that_are_no_page_of_metrics() {
             "the page URL is compressed with `gzip`, which was not asked for",
         ),
         (page("204 No Content", "", ""), "the page URL holds no metric at all"),
+        (page("206 Partial Content", "", "x 1\n"), "the page URL answers 206: `x 1`"),
         (
             page("404 Not Found", "", "404 page not found\n"),
             "the page URL answers 404: `404 page not found`; look at the path of its URL",

@@ -30,9 +30,7 @@ impl Meaning<'_> {
         slo: Option<&Slo>,
         endpoint: Option<&Endpoint>,
     ) -> Option<Vec<StabilityRow>> {
-        let automatic = automatic(endpoint);
-        let mut names: BTreeSet<String> = automatic.iter().map(|row| row.name.clone()).collect();
-        names.extend(ROWS.map(str::to_owned));
+        let mut names: BTreeSet<String> = ROWS.map(str::to_owned).into();
         if let Some(slo) = slo {
             names.extend(slo.objectives.iter().map(Objective::id));
             names.extend(slo.resources.iter().map(|limit| limit.id()));
@@ -48,7 +46,9 @@ impl Meaning<'_> {
             }
             rows.push(row.and_then(|row| self.row(row, &pointer, endpoint)));
         }
-        rows.into_iter().chain(automatic.into_iter().map(Some)).collect()
+        // Who writes a row of that name wants it in place of the one that comes by itself.
+        let others = automatic(endpoint).into_iter().filter(|row| !names.contains(&row.name));
+        rows.into_iter().chain(others.map(Some)).collect()
     }
 
     fn row(&mut self, written: raw::StabilityRow, pointer: &str, endpoint: Option<&Endpoint>) -> Option<StabilityRow> {

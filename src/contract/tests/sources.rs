@@ -67,6 +67,10 @@ fn an_endpoint_of_this_machine_brings_rows_of_its_own_and_a_launched_one_resourc
     let names: Vec<(&str, bool)> = contract.stability.iter().map(|row| (row.name.as_str(), row.automatic)).collect();
     assert_eq!(names, [("x", false), ("endpoint_process", true), ("endpoint_oom_kills", true)]);
     assert!(contract.resources.iter().any(|resource| resource.name == "cpu"));
+    // A row of the same name stands in place of the one that comes by itself.
+    let own = read(&launched("stability:\n  - { name: endpoint_process, exit_code: { command: [alive] } }\n"));
+    let names: Vec<(&str, bool)> = own.stability.iter().map(|row| (row.name.as_str(), row.automatic)).collect();
+    assert_eq!(names, [("endpoint_process", false), ("endpoint_oom_kills", true)]);
     for (host, rows) in [("127.0.0.1:8000", 1), ("localhost", 1), ("[::1]:8000", 1), ("10.0.0.7:8000", 0), ("h", 0)] {
         let contract = read(&changed(BASE, "127.0.0.1:8000", host));
         assert_eq!((contract.stability.len(), contract.resources.len()), (rows, 0), "{host}");
@@ -163,10 +167,8 @@ fn faults_of_sources() {
         let told = told(&format!("{BASE}stability:\n  - {written}\n"));
         assert!(told.iter().any(|line| line.ends_with(&format!(" {expected}"))), "{written}: {told:?}");
     }
-    let taken = launched("stability:\n  - { name: endpoint_process, counter: { command: [a] } }\n");
-    assert!(
-        told(&taken)[0].ends_with("the name `endpoint_process` is used by another row of the verdict; write another")
-    );
+    let taken = format!("{BASE}stability:\n  - {{ name: completeness, exit_code: {{ command: [a] }} }}\n");
+    assert!(told(&taken)[0].ends_with("the name `completeness` is used by another row of the verdict; write another"));
 }
 
 #[test]

@@ -100,7 +100,8 @@ impl MetricsReader {
     async fn fetch(&self) -> Result<Vec<Answer>, String> {
         let Request { client, url, headers } = self.request.as_ref().map_err(Clone::clone)?;
         let mut response = client.get(url.clone()).headers(headers.clone()).send().await.map_err(unreachable)?;
-        if response.status() != reqwest::StatusCode::OK {
+        // A part of a page may lack what is sought.
+        if !response.status().is_success() || response.status() == reqwest::StatusCode::PARTIAL_CONTENT {
             return Err(refused(&mut response).await);
         }
         if let Some(encoding) = text_of(&response, CONTENT_ENCODING).filter(|encoding| encoding != "identity") {
