@@ -1,7 +1,7 @@
 //! What the driver costs and how true its times are, against the simulated endpoint in a process of its own.
 //!
-//! `cargo bench --bench drive` runs everything, `cargo bench --bench drive -- pacing` one part of: `pacing`, `throughput`,
-//! `accuracy`, `memory`. Figures are of this machine and this hour: state them as ratios where a part prints one.
+//! `cargo bench --bench drive` runs everything, `cargo bench --bench drive -- pacing` one part of: `pacing`, `sampling`,
+//! `throughput`, `accuracy`, `memory`. Figures are of this machine and this hour: state them as ratios where a part prints one.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and one that cannot run has failed")]
 
 use std::collections::BTreeMap;
@@ -13,8 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use goodput::contract::{Contract, parse};
+use goodput::contract::{
+    Across, CommandSource, Contract, MetricsPage, Probe, PrometheusSource, Resource, ResourceKind, ResourceUnit,
+    Source, parse,
+};
 use goodput::drive::{Clock, Lane, Pool, Progress, Target, open_file_limit, raise_priority, run_trial};
+use goodput::probe::{Context, Sampler};
 use goodput::record::{RecordSink, RequestRecord, TrialRecord, summarise_trial};
 use goodput::schedule::{ArrivalProcess, ConcurrencyPlan, PlannedTrial, Segment, TrialCounts, TrialShape};
 use goodput::units::{Load, Rate};
@@ -31,6 +35,9 @@ fn main() {
     runtime.unwrap().block_on(async {
         if is_wanted("pacing") {
             pacing().await;
+        }
+        if is_wanted("sampling") {
+            sampling().await;
         }
         if is_wanted("throughput") {
             throughput().await;
@@ -50,7 +57,7 @@ async fn pacing() {
     println!("{:>8}  {:>9}  {:>9}  {:>9}  {:>22}", "rate", "lag p50", "lag p99", "lag max", "CPU s / 1,000 requests");
     for per_second in [200, 1_000, 2_000] {
         let server = Simulated::start("{}", None);
-        let (record, _) = open_loop(&server, per_second, 10, 8, Discard).await;
+        let (record, _) = open_loop(&server, per_second, 10, 8, Discard, None).await;
         let lag = record.health.send_lag.unwrap();
         let requests = record.planned.unwrap().total() as f64;
         println!(
@@ -63,6 +70,73 @@ async fn pacing() {
     }
 }
 
+/// What the sampling of resources does to the load: eight metrics of a page, a command, and one that hangs, each ten times a
+/// second and so ten times as often as usual; trials with and without it in turn, on the same server.
+async fn sampling() {
+    const ROUNDS: usize = 5;
+    println!("sampling: a page of 8 metrics, a command and one that hangs, each every 100 ms, against none");
+    let server = Simulated::start("{}", None);
+    let resources = resources(&server);
+    let (mut lags, mut rates) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        let mut figures = [(0.0, 0.0); 2];
+        // Which of the two comes first is turned about, so that a drift of the machine favours neither.
+        for with in [round % 2 == 0, round % 2 == 1] {
+            let mut sampler = with.then(|| sampler(&resources));
+            let (record, _) = open_loop(&server, 1_000, 5, 8, Discard, sampler.as_mut()).await;
+            let lag = record.health.send_lag.unwrap().p99_ns.unwrap() as f64;
+            let rate = closed_loop(&server, 64, Duration::from_secs(3), sampler.as_mut()).await;
+            figures[usize::from(with)] = (lag, rate);
+        }
+        let [(lag, rate), (lag_with, rate_with)] = figures;
+        println!(
+            "  round {round}: lag p99 {} / {}, ratio {:.2}; throughput {rate_with:.0}/s / {rate:.0}/s, ratio {:.2}",
+            micros(lag_with as u64),
+            micros(lag as u64),
+            lag_with / lag,
+            rate_with / rate,
+        );
+        lags.push(lag_with / lag);
+        rates.push(rate_with / rate);
+    }
+    for (name, mut ratios) in [("lag p99 at 1,000/s", lags), ("throughput of 64 clients", rates)] {
+        ratios.sort_by(f64::total_cmp);
+        println!("  median ratio of {name}, sampled to not sampled: {:.2}", ratios[ROUNDS / 2]);
+    }
+}
+
+/// The sources of that comparison.
+fn resources(server: &Simulated) -> Vec<Resource> {
+    let resource = |name: &str, source: Source| Resource {
+        name: name.to_owned(),
+        kind: ResourceKind::Gauge,
+        unit: ResourceUnit::Count,
+        probe: Probe { source, timeout: Duration::from_secs(60) },
+        across: Across::Sum,
+        scale: 1.0,
+        every: Duration::from_millis(100),
+    };
+    let metric = |name: &str| {
+        let url = server.url.replace("/v1/chat/completions", "/metrics").parse().unwrap();
+        let page = MetricsPage { url, headers: Vec::new(), ca_file: None };
+        let metrics = vec![format!("goodput_simulated_{name}")];
+        resource(name, Source::Prometheus(PrometheusSource { page, metrics, labels: BTreeMap::new() }))
+    };
+    let command = |command: &[&str]| {
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        resource(&command.join(" "), Source::Command(CommandSource { command }))
+    };
+    let names = ["requests_running", "requests_waiting", "requests_total", "prompt_tokens_total"];
+    let metrics =
+        names.into_iter().chain(["generation_tokens_total", "restarts_total", "requests_running", "requests_total"]);
+    metrics.map(metric).chain([command(&["echo", "1"]), command(&["sleep", "1000"])]).collect()
+}
+
+fn sampler(resources: &[Resource]) -> Sampler {
+    let context = Context { folder: std::env::temp_dir(), endpoint: None, port: 0 };
+    Sampler::start(resources, &context).unwrap().unwrap()
+}
+
 /// Requests per second of 64 clients with 32-event replies, next to a `reqwest` loop that reads the bytes and parses
 /// nothing; both in turn, on the same server.
 async fn throughput() {
@@ -72,7 +146,7 @@ async fn throughput() {
     let server = Simulated::start("{}", None);
     let mut ratios = Vec::new();
     for round in 1..=3 {
-        let ours = closed_loop(&server, CLIENTS, WINDOW).await;
+        let ours = closed_loop(&server, CLIENTS, WINDOW, None).await;
         let bare = bare_loop(&server, CLIENTS, WINDOW).await;
         println!("  round {round}: goodput {ours:.0}/s, bare reqwest {bare:.0}/s, ratio {:.2}", ours / bare);
         ratios.push(ours / bare);
@@ -88,7 +162,7 @@ async fn accuracy() {
     let log = folder.path().join("log.jsonl");
     let profile = "model: { kind: slots, slots: 4096, first_token_after: 20ms, per_token: 5ms }";
     let mut server = Simulated::start(profile, Some(&log));
-    let (_, kept) = open_loop(&server, 1_000, 10, 8, Keep::default()).await;
+    let (_, kept) = open_loop(&server, 1_000, 10, 8, Keep::default(), None).await;
     server.stop();
     let truth: HashMap<String, u64> = std::fs::read_to_string(&log)
         .unwrap()
@@ -114,7 +188,7 @@ async fn memory() {
     println!("memory: 100,000 requests at 2,000/s, 8 output events each");
     let server = Simulated::start("{}", None);
     let before = peak_kib();
-    let (record, _) = open_loop(&server, 2_000, 50, 8, Discard).await;
+    let (record, _) = open_loop(&server, 2_000, 50, 8, Discard, None).await;
     println!(
         "  {} requests: peak {} MiB (before {} MiB)",
         record.planned.unwrap().total(),
@@ -129,16 +203,17 @@ async fn open_loop<S: RecordSink>(
     seconds: u64,
     events: u32,
     sink: S,
+    sampler: Option<&mut Sampler>,
 ) -> (TrialRecord, S) {
     let rate = Rate::from_milli(per_second * 1_000).unwrap();
     let counts = TrialCounts { warm_up: per_second, window: per_second * seconds, drain: per_second };
     let shape = TrialShape::Open { process: ArrivalProcess::Constant, rate, counts };
-    trial(server, Load::RateMilli(rate), shape, events, sink).await
+    trial(server, Load::RateMilli(rate), shape, events, sink, sampler).await
 }
 
-async fn closed_loop(server: &Simulated, clients: u32, window: Duration) -> f64 {
+async fn closed_loop(server: &Simulated, clients: u32, window: Duration, sampler: Option<&mut Sampler>) -> f64 {
     let plan = ConcurrencyPlan { clients, warm_up_ns: 1_000_000_000, window_ns: window.as_nanos() as u64, drain_ns: 0 };
-    let (record, _) = trial(server, Load::Clients(clients), TrialShape::Closed(plan), 32, Discard).await;
+    let (record, _) = trial(server, Load::Clients(clients), TrialShape::Closed(plan), 32, Discard, sampler).await;
     assert_eq!(record.window.outcomes.len(), 1, "every request ends ok: {:?}", record.window.outcomes);
     record.window.scheduled as f64 / window.as_secs_f64()
 }
@@ -149,6 +224,7 @@ async fn trial<S: RecordSink>(
     shape: TrialShape,
     events: u32,
     sink: S,
+    sampler: Option<&mut Sampler>,
 ) -> (TrialRecord, S) {
     let contract = contract(&server.url);
     let clock = Clock::start();
@@ -163,7 +239,14 @@ async fn trial<S: RecordSink>(
     });
     let planned = PlannedTrial { trial: 0, seed: 1, load, shape };
     let progress = Arc::new(Progress::default());
-    let (run, sink) = run_trial(&lane, &planned, &progress, sink, &CancellationToken::new(), None).await;
+    let cancel = CancellationToken::new();
+    let trial = run_trial(&lane, &planned, &progress, sink, &cancel, None);
+    let ((run, sink), ()) = tokio::join!(trial, async {
+        if let Some(sampler) = sampler {
+            // The next trial, or the sampler's end, ends this one's sampling.
+            sampler.begin(0, clock.instant(progress.start_ns().await));
+        }
+    });
     (summarise_trial(&contract.slo, &run.facts, &run.accumulator), sink)
 }
 

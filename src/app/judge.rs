@@ -9,7 +9,7 @@ use super::cli::JudgeArguments;
 use super::exit::{Exit, Failure};
 use super::gate::{print, report_as};
 use crate::contract::{Contract, LONGEST, MOST_REQUESTS, from_value, parse};
-use crate::judge::conclude;
+use crate::judge::{conclude, unstable};
 use crate::record::{
     RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord, read_requests, read_result, summarise_step,
     summarise_trial,
@@ -108,6 +108,7 @@ fn unreadable(error: &StoreError, path: &Path) -> Failure {
 fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path) -> Result<(), Failure> {
     let mut trials: BTreeMap<u32, TrialAccumulator> = BTreeMap::new();
     let schedules = schedules(contract, result);
+    let mut unstable = unstable(&contract.stability, result);
     let mut misplaced = None;
     read_requests(requests, |record| {
         let due = schedules.get(&record.trial).and_then(|schedule| schedule.arrivals().get(record.arrival as usize));
@@ -129,7 +130,11 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
         let mut again = Vec::new();
         for record in &step.trials {
             let planned = planned(contract, record, step.load);
-            let facts = TrialFacts { schedule_digest: planned.schedule_digest(), ..TrialFacts::of(record, step.load) };
+            let facts = TrialFacts {
+                schedule_digest: planned.schedule_digest(),
+                unstable: unstable.remove(&record.trial).unwrap_or_default(),
+                ..TrialFacts::of(record, step.load)
+            };
             let accumulator = trials.remove(&record.trial).unwrap_or_default();
             again.push((summarise_trial(&contract.slo, &facts, &accumulator), accumulator));
         }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use super::exit::Failure;
 use super::simulate::whole;
 use super::usage::{Payloads, Plain};
-use crate::contract::{CaseSource, Contract, Endpoint, Launch, LaunchWhat, Loaded, parse};
+use crate::contract::{
+    CaseSource, Contract, Endpoint, Header, Launch, LaunchWhat, Loaded, Resource, Source as ProbeSource, StabilityRow,
+    parse,
+};
 use crate::simulate::read_profile;
 use crate::workload::{Case, Sound, Workload, parse_cases};
 
@@ -113,11 +116,21 @@ pub(super) fn choose_port(contract: &mut Contract) -> Result<(), Failure> {
         return Ok(());
     }
     let port = free_port()?;
-    contract
-        .endpoint
-        .url
-        .set_port(Some(port))
-        .map_err(|()| Failure::usage("endpoint.url cannot take a port".to_owned()))
+    // Port 0 stands for the endpoint's also where its own pages are asked: no other page may have it.
+    let probes = contract.stability.iter_mut().filter_map(|row| row.probe.source_mut());
+    let sources = probes.chain(contract.resources.iter_mut().map(|resource| &mut resource.probe.source));
+    let pages = sources.filter_map(|source| Some(&mut source.page_mut()?.url)).filter(|url| url.port() == Some(0));
+    for url in pages.chain([&mut contract.endpoint.url]) {
+        url.set_port(Some(port)).map_err(|()| Failure::usage(format!("{url} cannot take a port")))?;
+    }
+    Ok(())
+}
+
+/// The headers with which pages of metrics are asked.
+pub(super) fn headers_of_pages(stability: &[StabilityRow], resources: &[Resource]) -> Vec<Header> {
+    let rows = stability.iter().filter_map(|row| row.probe.source());
+    let pages = rows.chain(resources.iter().map(|resource| &resource.probe.source)).filter_map(ProbeSource::page);
+    pages.flat_map(|page| page.headers.clone()).collect()
 }
 
 /// A port of this machine that nobody listens on now.

@@ -42,7 +42,7 @@ impl Teller {
             Part::Step => "",
             Part::Search => "search at ",
         };
-        let head = format!("[{}] {what}{}", planned.trial + 1, planned.load);
+        let head = format!("[trial {}] {what}{}", planned.trial, planned.load);
         if !self.live {
             let total = match planned.shape {
                 TrialShape::Open { counts, .. } => format!("{} requests, ", counts.total()),

@@ -4,33 +4,32 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::exit::Failure;
 use super::interrupt::Interrupt;
-use super::prepare::{Source, build_workload, choose_port};
+use super::prepare::{Source, build_workload, choose_port, headers_of_pages};
+use super::probes::{Probes, When};
 use super::progress::Teller;
+use super::sampling::Sampling;
 use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
-use crate::contract::{Contract, Plan, StabilityProbe, StabilityRow};
+use crate::contract::{Contract, Plan};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
+use crate::endpoint::Running;
 use crate::judge::conclude;
 use crate::judge::planning::forecast;
-use crate::probe;
+use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BudgetRecord, Completeness, Hopeless, ProbeKind, ProbeRecord, RESULT_SCHEMA, Readiness, Reading,
-    RequestLog, RunFolder, RunResult, Stop, summarise_trial,
+    AuditRecord, BudgetRecord, Completeness, Hopeless, RESULT_SCHEMA, Readiness, RequestLog, RunFolder, RunResult,
+    Stop, summarise_trial,
 };
 use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
 use crate::search::{Campaign, Measured, Next, Part};
 use crate::units::{Digest, Load};
-
-/// How long a probe may still take behind the load once the run was interrupted.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A run that is about to begin.
 pub(super) struct Run {
@@ -64,7 +63,8 @@ impl Run {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
         let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
-        let target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        let mut target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        target.mask_also(&headers_of_pages(&contract.stability, &contract.resources));
         let started = Timestamp::now();
         let folder =
             RunFolder::create(runs, &format!("{}-{}", started.strftime("%Y%m%dT%H%M%SZ"), slug(&contract.name)))?;
@@ -103,9 +103,15 @@ impl Run {
         if warm.usage_refused {
             leave_out(&mut self.lane, self.plain.take())?;
         }
-        let mut state = State { measured: Measured::default(), probes: self.unread_probes(), stop: None };
+        let context = self.context(&warm);
+        let mut state = State {
+            measured: Measured::default(),
+            probes: Probes::new(&self.contract.stability, &context),
+            sampling: Sampling::start(&self.contract.resources, &context)?,
+            stop: None,
+        };
         if warm.record.ready == Readiness::Ready {
-            self.measure(&warm, &teller, interrupt, &mut state).await;
+            self.measure(&Around { warm: &warm, teller: &teller, interrupt }, &mut state).await;
         }
         // Results that cannot be written are a failure of our own, which a signal does not excuse.
         if let (Some(number), None | Some(Stop::Signal { .. } | Stop::EndpointDown { .. })) =
@@ -113,7 +119,8 @@ impl Run {
         {
             state.stop = Some(Stop::Signal { number });
         }
-        let endpoint = warm.stop(self.lane.target.secrets()).await;
+        let in_trouble = matches!(state.stop, Some(Stop::EndpointDown { .. })) || state.probes.any_broke();
+        let endpoint = warm.stop(self.lane.target.secrets(), in_trouble).await;
         let campaign = Campaign::new(&self.contract, self.plan);
         let mut result = RunResult {
             schema: RESULT_SCHEMA.to_owned(),
@@ -134,7 +141,7 @@ impl Run {
             steps: state.measured.steps(&campaign.loads()),
             searches: state.measured.searches(),
             capacity: None,
-            probes: state.probes,
+            probes: state.probes.into_records(),
             completeness: Completeness::default(),
             verdict: None,
         };
@@ -143,8 +150,12 @@ impl Run {
     }
 
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
-    async fn measure(&self, warm: &Warm, teller: &Teller, interrupt: &Interrupt, state: &mut State) {
-        self.probe_all(When::Before, &mut state.probes, interrupt).await;
+    async fn measure(&self, around: &Around<'_>, state: &mut State) {
+        let Around { teller, interrupt, .. } = *around;
+        self.ask(&mut state.probes, When::Before, interrupt).await;
+        for lost in state.probes.lost_before() {
+            teller.say(&format!("goodput: {lost}"));
+        }
         if interrupt.token().is_cancelled() {
             return;
         }
@@ -165,10 +176,14 @@ impl Run {
                     break;
                 }
             };
-            let (mut run, returned, stop) = self.trial(planned, part, warm, teller, interrupt, log).await;
+            let (mut run, returned, stop) = self.trial(planned, part, around, log, &mut state.sampling).await;
             log = returned;
-            state.stop = stop.or_else(|| self.keep_replies(&run));
+            let samples = state.sampling.end(&planned, &mut run.facts, self.lane.target.secrets()).await;
+            state.stop = stop
+                .or_else(|| self.keep("samples.jsonl", &run.kept))
+                .or_else(|| self.keep("resources.jsonl", &samples));
             run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
+            run.facts.unstable = self.ask(&mut state.probes, When::Trial(planned.trial), interrupt).await;
             let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
             if record.is_void() {
                 teller.say(&format!("{}: the load generator did not keep its plan", planned.load));
@@ -178,7 +193,7 @@ impl Run {
                 break;
             }
         }
-        self.probe_all(When::After, &mut state.probes, interrupt).await;
+        state.probes.end();
     }
 
     /// One trial, ended early by a signal, by the endpoint's end or by a full disk.
@@ -186,11 +201,11 @@ impl Run {
         &self,
         planned: PlannedTrial,
         part: Part,
-        warm: &Warm,
-        teller: &Teller,
-        interrupt: &Interrupt,
+        around: &Around<'_>,
         log: RequestLog,
+        sampling: &mut Sampling,
     ) -> (TrialRun, RequestLog, Option<Stop>) {
+        let Around { warm, teller, interrupt } = *around;
         let cancel = interrupt.token().child_token();
         let progress = Arc::new(Progress::default());
         let hopeless = match (part, planned.shape) {
@@ -200,11 +215,16 @@ impl Run {
         let mut trial = pin!(run_trial(&self.lane, &planned, &progress, log, &cancel, hopeless));
         let mut follow = pin!(teller.follow(planned, part, Arc::clone(&progress)));
         let mut lost = pin!(warm.lost());
-        let mut stop = None;
+        let mut start = pin!(progress.start_ns());
+        let (mut started, mut stop) = (false, None);
         let (run, log) = loop {
             tokio::select! {
                 done = &mut trial => break done,
                 () = &mut follow => {}
+                start_ns = &mut start, if !started => {
+                    started = true;
+                    sampling.begin(&planned, self.lane.clock.instant(start_ns));
+                }
                 seen = &mut lost, if stop.is_none() => {
                     stop = Some(seen);
                     cancel.cancel();
@@ -221,78 +241,47 @@ impl Run {
         (run, log, stop)
     }
 
-    /// Writes kept replies; a failure stops the run like any other failure to write.
-    fn keep_replies(&self, run: &TrialRun) -> Option<Stop> {
-        if run.kept.is_empty() {
+    /// Appends what a trial left beside its requests; a failure stops the run like any other failure to write.
+    fn keep<T: Serialize>(&self, file: &str, lines: &[T]) -> Option<Stop> {
+        if lines.is_empty() {
             return None;
         }
-        let written = self.folder.append_lines("samples.jsonl", &run.kept);
+        let written = self.folder.append_lines(file, lines);
         written.err().map(|error| Stop::Storage { detail: error.to_string() })
     }
 
-    fn unread_probes(&self) -> Vec<ProbeRecord> {
-        self.contract.stability.iter().map(unread).collect()
-    }
-
-    /// Asks every probe once. After the load they are asked even when the run was interrupted, because their answers are
-    /// evidence; but one that keeps an interrupted run waiting is left without an answer, and those behind it too.
-    async fn probe_all(&self, when: When, probes: &mut [ProbeRecord], interrupt: &Interrupt) {
-        for (row, record) in self.contract.stability.iter().zip(probes) {
-            let mut reading = tokio::select! {
-                biased;
-                () = out_of_patience(when, interrupt) => return,
-                reading = probe::read(&row.probe, &self.source.folder) => reading,
-            };
-            let secrets = self.lane.target.secrets();
-            reading.failure = reading.failure.map(|failure| secrets.mask(&failure).into_owned());
-            let line = ProbeLine { name: &row.name, when, reading: reading.clone() };
-            // The reading itself is in the result; a full disk shows itself there.
-            drop(self.folder.append_lines("probes.jsonl", &[line]));
-            match when {
-                When::Before => record.before = Some(reading),
-                When::After => record.after = Some(reading),
-            }
+    /// What probes know of the run.
+    fn context(&self, warm: &Warm) -> Context {
+        Context {
+            folder: self.source.folder.clone(),
+            endpoint: warm.running.as_ref().map(Running::pid),
+            port: self.contract.endpoint.url.port_or_known_default().unwrap_or_default(),
         }
     }
+
+    /// Asks every stability probe once, all at the same time, and names the rows that broke since they were last asked.
+    async fn ask(&self, probes: &mut Probes, when: When, interrupt: &Interrupt) -> Vec<String> {
+        let secrets = self.lane.target.secrets();
+        let lines = probes.ask(when, interrupt, |failure| secrets.mask(failure).into_owned()).await;
+        // The readings themselves are in the result; a full disk shows itself there.
+        drop(self.folder.append_lines("probes.jsonl", &lines));
+        probes.broke()
+    }
+}
+
+/// What is around every trial of a run.
+struct Around<'a> {
+    warm: &'a Warm,
+    teller: &'a Teller,
+    interrupt: &'a Interrupt,
 }
 
 /// What a run has so far.
 struct State {
     measured: Measured,
-    probes: Vec<ProbeRecord>,
+    probes: Probes,
+    sampling: Sampling,
     stop: Option<Stop>,
-}
-
-/// When a probe was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum When {
-    Before,
-    After,
-}
-
-/// Resolves when a probe of an interrupted run is no longer waited for.
-async fn out_of_patience(when: When, interrupt: &Interrupt) {
-    interrupt.token().cancelled().await;
-    if when == When::After {
-        tokio::time::sleep(PATIENCE).await;
-    }
-}
-
-/// A line of `probes.jsonl`.
-#[derive(Serialize)]
-struct ProbeLine<'a> {
-    name: &'a str,
-    when: When,
-    reading: Reading,
-}
-
-fn unread(row: &StabilityRow) -> ProbeRecord {
-    let (kind, max_increase) = match &row.probe {
-        StabilityProbe::Counter { max_increase, .. } => (ProbeKind::Counter, Some(*max_increase)),
-        StabilityProbe::ExitCode { .. } => (ProbeKind::ExitCode, None),
-    };
-    ProbeRecord { name: row.name.clone(), kind, max_increase, before: None, after: None }
 }
 
 /// A name fit for a folder.

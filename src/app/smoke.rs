@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
@@ -18,14 +19,16 @@ use super::prepare::{build_workload, choose_port, fill, read_cases, read_contrac
 use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
-    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, StabilityRow,
+    Endpoint, Header, HeaderSource, HttpVersion, Objective, RequestLimits, RequestMetric, Resource, StabilityProbe,
+    StabilityRow,
 };
 use crate::drive::{Clock, Lane, Order, Pool, Target, exchange};
+use crate::endpoint::Running;
 use crate::judge::Status;
 use crate::observe::{Outcome, Protocol, REALTIME_AUDIO, Warning};
-use crate::probe;
+use crate::probe::{Context, Prober};
 use crate::record::grade::{Measure, grade, measure};
-use crate::record::{Readiness, RequestRecord};
+use crate::record::{Readiness, Reading, RequestRecord};
 use crate::report::{self, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
 use crate::schedule::Segment;
 use crate::workload::Case;
@@ -40,8 +43,17 @@ struct Subject {
     limits: RequestLimits,
     /// The metrics that a limit or an objective is about.
     asked: BTreeSet<RequestMetric>,
-    stability: Vec<StabilityRow>,
+    watched: Watched,
     folder: PathBuf,
+}
+
+/// What is read of the system under test besides its replies.
+#[derive(Default)]
+struct Watched {
+    stability: Vec<StabilityRow>,
+    resources: Vec<Resource>,
+    /// The resources that a limit is about.
+    limited: BTreeSet<String>,
 }
 
 /// A finished request with its texts: an entry of `--output`.
@@ -86,6 +98,41 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
     })
 }
 
+/// Asks every probe once: what a row of the verdict needs, and what is sampled besides.
+async fn probe_all(watched: &Watched, context: &Context, mask: impl Fn(String) -> String) -> Vec<ProbeAnswer> {
+    let rows = watched.stability.iter().map(|row| async move {
+        let reading = Prober::stability(&row.probe, context).read().await;
+        let is_exit_code = matches!(row.probe, StabilityProbe::ExitCode { .. });
+        ProbeAnswer { name: row.name.clone(), needed: !row.automatic, is_exit_code, ..answer(reading) }
+    });
+    let resources = watched.resources.iter().map(|resource| async move {
+        let reading = Prober::new(&resource.probe, resource.across, context).read().await;
+        ProbeAnswer {
+            name: resource.name.clone(),
+            value: reading.value.map(|value| value * resource.scale),
+            unit: Some(resource.unit),
+            needed: watched.limited.contains(&resource.name),
+            ..answer(reading)
+        }
+    });
+    let (rows, resources) = tokio::join!(join_all(rows), join_all(resources));
+    let masked = |answer: ProbeAnswer| ProbeAnswer { failure: answer.failure.map(&mask), ..answer };
+    rows.into_iter().chain(resources).map(masked).collect()
+}
+
+/// What a probe read, still without its name.
+fn answer(reading: Reading) -> ProbeAnswer {
+    ProbeAnswer {
+        name: String::new(),
+        value: reading.value,
+        unit: None,
+        of: reading.series.into_iter().map(|series| series.of).filter(|of| !of.is_empty()).collect(),
+        failure: reading.failure,
+        needed: false,
+        is_exit_code: false,
+    }
+}
+
 fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
     let source = read_contract(path.unwrap_or(Path::new(super::cli::DEFAULT_CONTRACT)), "smoke")?;
     let mut contract = source.loaded.contract;
@@ -98,7 +145,11 @@ fn from_contract(path: Option<&Path>) -> Result<Subject, Failure> {
         payloads,
         limits: contract.slo.request,
         asked,
-        stability: contract.stability,
+        watched: Watched {
+            stability: contract.stability,
+            resources: contract.resources,
+            limited: contract.slo.resources.into_iter().map(|limit| limit.resource).collect(),
+        },
         folder: source.folder,
     })
 }
@@ -141,7 +192,7 @@ fn from_flags(arguments: &SmokeArguments, url: &str) -> Result<Subject, Failure>
         endpoint,
         limits: RequestLimits::default(),
         asked: BTreeSet::new(),
-        stability: Vec::new(),
+        watched: Watched::default(),
         folder: PathBuf::from("."),
     })
 }
@@ -233,16 +284,18 @@ async fn carry_out(
     }
     let sent = describe(&subject.endpoint, &lane);
     let mut report = SmokeReport { sent, requests: vec![], probes: vec![], notices, problems, unproven: vec![] };
-    for row in &subject.stability {
-        let reading = tokio::select! {
-            reading = probe::read(&row.probe, &subject.folder) => reading,
-            () = interrupt.token().cancelled() => break,
-        };
-        let failure = reading.failure.map(|failure| lane.target.secrets().mask(&failure).into_owned());
-        report.probes.push(ProbeAnswer { name: row.name.clone(), value: reading.value, failure });
-    }
+    let context = Context {
+        folder: subject.folder.clone(),
+        endpoint: launched.as_ref().and_then(|warm| warm.running.as_ref()).map(Running::pid),
+        port: subject.endpoint.url.port_or_known_default().unwrap_or_default(),
+    };
+    let mask = |failure: String| lane.target.secrets().mask(&failure).into_owned();
+    report.probes = tokio::select! {
+        answers = probe_all(&subject.watched, &context, mask) => answers,
+        () = interrupt.token().cancelled() => Vec::new(),
+    };
     if let Some(warm) = launched {
-        let record = warm.stop(lane.target.secrets()).await;
+        let record = warm.stop(lane.target.secrets(), false).await;
         report.problems.extend(record.log_tail.iter().map(|line| format!("endpoint log: {line}")));
         drop(std::fs::remove_file(&log));
     }
@@ -399,10 +452,14 @@ fn conclude(report: &mut SmokeReport, endpoint: &Endpoint, asked: &BTreeSet<Requ
     if report.requests.is_empty() && report.problems.is_empty() {
         unproven.push("no request was sent".to_owned());
     }
-    for probe in &report.probes {
+    for probe in report.probes.iter().filter(|probe| probe.needed) {
         if let Some(failure) = &probe.failure {
             unproven.push(format!("the probe `{}` gives nothing: {failure}", probe.name));
         }
+    }
+    let is_unhealthy = |probe: &&ProbeAnswer| probe.is_exit_code && probe.value.is_some_and(|code| code.abs() > 0.0);
+    for probe in report.probes.iter().filter(is_unhealthy) {
+        problems.push(format!("the health check `{}` exits with code {}", probe.name, probe.value.unwrap_or_default()));
     }
     report.problems.extend(problems);
     report.unproven.extend(unproven);

@@ -9,8 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::exit::Failure;
 use super::usage::{Asking, Plain};
 use crate::contract::{Endpoint, Launch, LaunchWhat};
-use crate::drive::{Lane, Secrets};
-use crate::endpoint::{LaunchSpec, NotReady, Running, http_client, launch, mask_log, port_answers, wait_ready};
+use crate::drive::Lane;
+use crate::endpoint::{
+    LaunchSpec, NotReady, Running, Secrets, http_client, launch, mask_log, port_answers, wait_ready,
+};
 use crate::observe::Outcome;
 use crate::record::{EndpointKind, EndpointRecord, Readiness, Stop};
 use crate::units::format_duration;
@@ -38,13 +40,14 @@ pub(super) struct Warm {
 }
 
 impl Warm {
-    /// Ends a launched endpoint, noting how it ended when it had ended before. What it wrote is kept without the secrets.
-    pub(super) async fn stop(mut self, secrets: &Secrets) -> EndpointRecord {
+    /// Ends a launched endpoint, noting how it ended when it had ended before. What it wrote is kept without the secrets, its last
+    /// lines also in the record where it was in trouble.
+    pub(super) async fn stop(mut self, secrets: &Secrets, in_trouble: bool) -> EndpointRecord {
         if let Some(running) = self.running.take() {
             if let Some(exit) = running.exited() {
                 self.record.exited = Some(exit.to_string());
             }
-            if self.record.exited.is_some() || self.record.ready != Readiness::Ready {
+            if in_trouble || self.record.exited.is_some() || self.record.ready != Readiness::Ready {
                 let tail = running.log_tail(TAIL_LINES);
                 self.record.log_tail = tail.iter().map(|line| secrets.mask(line).into_owned()).collect();
             }

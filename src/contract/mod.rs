@@ -9,10 +9,12 @@ mod fault;
 mod meaning;
 mod metric;
 mod model;
+mod presets;
 mod raw;
 mod scalar;
 mod schema;
 mod secrets;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,9 @@ pub use fault::{Fault, render_faults};
 pub use meaning::LONGEST;
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
+pub use presets::Preset;
 pub use schema::{MOST_REQUESTS, schema};
+pub use source::*;
 
 use crate::units::Digest;
 use document::{Document, Node, Place};

@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::metric::{Objective, RequestLimits};
+use super::source::{Resource, ResourceLimit, StabilityRow};
 use crate::audio::PcmFormat;
 use crate::judge::Claim;
 use crate::observe::{Protocol, REALTIME_AUDIO};
@@ -33,6 +34,8 @@ pub struct Contract {
     pub slo: Slo,
     /// Counters and health checks read before and after the load.
     pub stability: Vec<StabilityRow>,
+    /// What is sampled while trials run.
+    pub resources: Vec<Resource>,
     /// How many full replies to keep.
     pub samples: Samples,
     /// What follows from a verdict that is not clear.
@@ -319,58 +322,18 @@ impl Plan {
 }
 
 /// What must hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Slo {
     /// What one request must meet to be good.
     pub request: RequestLimits,
     /// What the window of a trial must meet.
     pub objectives: Vec<Objective>,
+    /// Limits on resources at the load that must hold.
+    pub resources: Vec<ResourceLimit>,
     /// The load that must hold: `at_load` or `at_concurrency`.
     pub at: Load,
     /// The least capacity, where one is asked for.
     pub capacity: Option<Rate>,
-}
-
-/// One stability row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StabilityRow {
-    /// The row's name.
-    pub name: String,
-    /// What is asked.
-    pub probe: StabilityProbe,
-}
-
-/// What a stability row asks.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StabilityProbe {
-    /// A number read before and after the load; it may rise by at most `max_increase`.
-    Counter {
-        /// How the number is read.
-        source: CounterSource,
-        /// The largest rise that still passes.
-        max_increase: f64,
-    },
-    /// A command whose exit code must be 0, before and after the load.
-    ExitCode {
-        /// The command.
-        command: CommandProbe,
-    },
-}
-
-/// How a counter is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CounterSource {
-    /// The number that a command prints on standard output.
-    Command(CommandProbe),
-}
-
-/// A command that answers a probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandProbe {
-    /// Program and arguments; the contract's folder is the working directory.
-    pub command: Vec<String>,
-    /// Longest time it may take.
-    pub timeout: Duration,
 }
 
 /// Replies kept as evidence.

@@ -167,6 +167,36 @@ impl JsonSchema for AtMost {
     }
 }
 
+/// The limit of a resource: a plain number, a share, or a size. Which of them its unit asks for is a matter of meaning.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Amount {
+    /// A text with a unit.
+    Text(String),
+    /// A plain number.
+    Number(f64),
+}
+
+impl JsonSchema for Amount {
+    fn schema_name() -> Cow<'static, str> {
+        "Amount".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "number"],
+            "title": "an amount; write a share, a size or a plain number, as in `95%`, `70GiB` or `32`",
+            "pattern": "^[0-9]*\\.?[0-9]+ ?(%|B|[kMGT]B|[KMGT]iB)$",
+            "minimum": 0,
+            "examples": ["95%", "70GiB", 32],
+        })
+    }
+}
+
 /// An unsigned whole number, written in any way that means one: `300`, `300.0`, `3e2`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whole(pub(super) u64);

@@ -24,7 +24,7 @@ pub(super) fn value_looks_so(value: &str) -> bool {
 
 /// Whether the value at a pointer may be a secret that somebody wrote by mistake.
 pub(super) fn pointer_may_hold(pointer: &str) -> bool {
-    pointer.starts_with("/endpoint/headers/")
+    pointer.contains("/headers/")
 }
 
 /// Whether a source line may hold a secret; better a line too many than a token in a log.

@@ -15,10 +15,9 @@ use rustls::pki_types::ServerName;
 use tokio::sync::OnceCell;
 use url::{Host, Url};
 
-use super::Secrets;
 use crate::audio::PcmFormat;
-use crate::contract::{Endpoint, HeaderSource, HttpVersion};
-use crate::endpoint::{ClientError, trusted_roots};
+use crate::contract::{Endpoint, Header, HttpVersion};
+use crate::endpoint::{ClientError, HeaderError, Secrets, add_headers, header_value, trusted_roots};
 use crate::observe::Protocol;
 use crate::workload::Content;
 
@@ -28,30 +27,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// An endpoint that cannot be asked at all.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// A header's variable is not set.
-    #[error("header `{header}`: the environment variable `{variable}` is not set; set it to the secret before the run")]
-    Variable {
-        /// The header.
-        header: String,
-        /// The variable.
-        variable: String,
-    },
-    /// A header's variable is set to nothing.
-    #[error("header `{header}`: the environment variable `{variable}` is empty; set it to the secret before the run")]
-    Empty {
-        /// The header.
-        header: String,
-        /// The variable.
-        variable: String,
-    },
-    /// A header that HTTP does not allow.
-    #[error("header `{header}`: {problem}")]
-    Header {
-        /// The header.
-        header: String,
-        /// What is wrong.
-        problem: String,
-    },
+    /// A header that cannot be sent.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
     /// The URL has no host, or cannot be a request's target.
     #[error("the url `{url}` {problem}")]
     Url {
@@ -162,6 +140,15 @@ impl Target {
         })
     }
 
+    /// Masks the secrets of these headers too, wherever this target's own are: a launched endpoint may log what its metrics page
+    /// was asked with.
+    pub fn mask_also(&mut self, headers: &[Header]) {
+        // A header that cannot be sent is told where it is to be sent.
+        for header in headers {
+            let _ = add_headers(&mut HeaderMap::new(), std::slice::from_ref(header), &mut self.secrets);
+        }
+    }
+
     /// The secrets that this target's headers carry.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
@@ -260,37 +247,13 @@ impl Target {
 fn headers(endpoint: &Endpoint, secrets: &mut Secrets) -> Result<HeaderMap, TargetError> {
     let mut headers = HeaderMap::new();
     let host = &endpoint.url[url::Position::BeforeHost..url::Position::AfterPort];
-    headers.insert(HOST, value_of("host", host)?);
+    headers.insert(HOST, header_value("host", host)?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(endpoint.protocol.accept()));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("goodput/", env!("CARGO_PKG_VERSION"))));
-    for header in &endpoint.headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes())
-            .map_err(|error| TargetError::Header { header: header.name.clone(), problem: error.to_string() })?;
-        let mut value = match &header.value {
-            HeaderSource::Literal(text) => value_of(&header.name, text)?,
-            HeaderSource::Environment { variable, prefix } => {
-                let secret = std::env::var(variable)
-                    .map_err(|_| TargetError::Variable { header: header.name.clone(), variable: variable.clone() })?;
-                if secret.trim().is_empty() {
-                    return Err(TargetError::Empty { header: header.name.clone(), variable: variable.clone() });
-                }
-                secrets.add(secret.trim());
-                value_of(&header.name, &format!("{prefix}{}", secret.trim()))?
-            }
-        };
-        value.set_sensitive(matches!(header.value, HeaderSource::Environment { .. }));
-        headers.insert(name, value);
-    }
+    add_headers(&mut headers, &endpoint.headers, secrets)?;
     Ok(headers)
-}
-
-fn value_of(header: &str, text: &str) -> Result<HeaderValue, TargetError> {
-    HeaderValue::from_str(text).map_err(|_| TargetError::Header {
-        header: header.to_owned(),
-        problem: "its value holds characters that HTTP does not allow, such as a line end".to_owned(),
-    })
 }
 
 fn tls_towards(url: &Url, endpoint: &Endpoint) -> Result<Tls, TargetError> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::SetOnce;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,8 +14,9 @@ use super::collect::{Collected, Finished, collect};
 use super::exchange::{Order, exchange};
 use super::health::{Baseline, heartbeat};
 use super::pace::pace;
-use super::{Clock, Pool, Secrets, Target};
+use super::{Clock, Pool, Target};
 use crate::contract::RequestLimits;
+use crate::endpoint::Secrets;
 use crate::observe::{Outcome, ReplyTexts};
 use crate::record::{
     HealthRecord, Hopeless, KeptReply, RecordSink, RequestRecord, TrialAccumulator, TrialFacts, grade, quantiles,
@@ -67,9 +69,16 @@ pub struct Progress {
     window_decided: AtomicU64,
     lost_in_a_row: AtomicU64,
     hopeless: AtomicBool,
+    /// When it starts, on the run's clock.
+    start_ns: SetOnce<u64>,
 }
 
 impl Progress {
+    /// Resolves once the trial is about to start: with the reading of the run's clock from which all its times count.
+    pub async fn start_ns(&self) -> u64 {
+        *self.start_ns.wait().await
+    }
+
     /// The counts at this moment.
     pub fn counts(&self) -> ProgressCounts {
         ProgressCounts {
@@ -141,6 +150,8 @@ pub async fn run_trial<S: RecordSink>(
         progress: Arc::clone(progress),
         cancel: cancel.clone(),
     });
+    // One trial has one progress, so nothing was set before.
+    drop(progress.start_ns.set(scene.start_ns));
     let (sender, receiver) = unbounded_channel();
     let collector = tokio::task::spawn_blocking({
         let (lane, progress, cancel, mut sink) = (Arc::clone(lane), Arc::clone(progress), cancel.clone(), sink);
@@ -204,6 +215,8 @@ fn facts(planned: &PlannedTrial, health: HealthRecord) -> TrialFacts {
         complete: false,
         given_up: false,
         took_ns: 0,
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health,
     }
 }

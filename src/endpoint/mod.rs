@@ -7,14 +7,18 @@
 
 mod client;
 mod exit;
+mod headers;
 mod launch;
 mod log;
 mod ready;
+mod secrets;
 mod supervise;
 
 pub use client::{ClientError, http_client, trusted_roots};
 pub use exit::Exit;
+pub use headers::{HeaderError, add_headers, header_value};
 pub use launch::{LaunchError, LaunchSpec, Running, launch};
 pub use log::mask_log;
-pub use ready::{NotReady, port_answers, ready_target, wait_ready};
+pub use ready::{NotReady, innermost, port_answers, ready_target, wait_ready};
+pub use secrets::Secrets;
 pub use supervise::{SuperviseArguments, supervise};

@@ -157,7 +157,7 @@ async fn accepts(url: &Url) -> Result<(), String> {
 
 /// The cause at the bottom of an error, which is the one that says something: "connection refused", not "error sending
 /// request".
-fn innermost(error: &dyn Error) -> String {
+pub fn innermost(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;

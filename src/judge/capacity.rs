@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Claim;
-use crate::contract::{Contract, Objective, Slo};
+use crate::contract::{Contract, Objective, ResourceLimit, Slo};
 use crate::record::{Binding, CapacityRecord, ObjectiveEvidence, RunResult, StepRecord, TrialRecord};
 use crate::search::{Campaign, SeedSearch, counted, history, look_together, pooled, seed_searches};
 use crate::stats::Decision;
@@ -80,6 +80,16 @@ fn stand(contract: &Contract, looks: &[u32], step: &StepRecord) -> Stand {
     let trials = counted(&step.trials);
     // What tells nothing of a load neither holds nor breaks it.
     if trials.iter().any(|trial| trial.refused().is_some()) {
+        return Stand::NotKnown;
+    }
+    // A restart, or a resource above its limit, ends the capacity in whichever trial it is seen.
+    let limits = &contract.slo.resources;
+    let breaks =
+        |trial: &&TrialRecord| !trial.unstable.is_empty() || limits.iter().any(|limit| limit.is_broken_by(trial));
+    if trials.iter().any(breaks) {
+        return Stand::Broke;
+    }
+    if !trials.iter().all(|trial| limits.iter().all(|limit| limit.is_held_by(trial))) {
         return Stand::NotKnown;
     }
     let mut decisions = Vec::new();
@@ -179,6 +189,11 @@ fn binding_of_searches(slo: &Slo, result: &RunResult, searches: &[&SeedSearch]) 
 }
 
 fn binding_of(slo: &Slo, load: Load, trial: &TrialRecord, broke: bool) -> Option<Binding> {
+    let within =
+        |(objective, found): (&Objective, &ObjectiveEvidence)| found.violations <= objective.budget().floor_of(found.n);
+    if let Some(row) = broken_row(slo, trial).filter(|_| broke && paired(slo, trial).all(within)) {
+        return Some(Binding { objective: row, load, broke, violations: 0, n: 0 });
+    }
     let strain = if broke { excess } else { closeness };
     let (objective, found) = paired(slo, trial)
         .filter(|(_, found)| found.n > 0 && found.unmeasured == 0)
@@ -190,6 +205,12 @@ fn binding_of(slo: &Slo, load: Load, trial: &TrialRecord, broke: bool) -> Option
         violations: found.violations,
         n: found.n,
     })
+}
+
+/// The stability row or the limit on a resource that a trial broke, the first of them.
+fn broken_row(slo: &Slo, trial: &TrialRecord) -> Option<String> {
+    let resource = || slo.resources.iter().find(|limit| limit.is_broken_by(trial)).map(ResourceLimit::id);
+    trial.unstable.first().cloned().or_else(resource)
 }
 
 /// Violations over the budget; one violation of an objective without budget exceeds everything.

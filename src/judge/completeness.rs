@@ -2,8 +2,9 @@
 //! for its last trial, one per stability row.
 
 use super::absence::absence;
+use super::stability::is_answered;
 use super::{Check, Reason, Status, plain_check};
-use crate::contract::Contract;
+use crate::contract::{Contract, StabilityRow};
 use crate::record::{Cell, Completeness, ProbeRecord, Reading, RunResult, SearchEnd, StepRecord, TrialRecord};
 use crate::search::{Campaign, check_again_is_missing, counted, history, seed_searches};
 
@@ -27,7 +28,8 @@ pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
         let missing = again_missing(contract, result);
         cells.push(Cell { name: "search again on the first schedule".to_owned(), missing });
     }
-    for row in &contract.stability {
+    let answered = |row: &&StabilityRow| !row.automatic || is_answered(result, &row.name);
+    for row in contract.stability.iter().filter(answered) {
         cells.push(Cell { name: row.name.clone(), missing: probe_missing(&result.probes, &row.name) });
     }
     // What stopped the run is why a cell is missing, before anything that the cell itself tells.

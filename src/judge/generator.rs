@@ -3,7 +3,7 @@
 use super::absence::absence;
 use super::{Check, Reason, Status, plain_check};
 use crate::contract::Slo;
-use crate::record::{AuditRecord, HealthRecord, RunResult, StepRecord, TrialRecord};
+use crate::record::{AuditRecord, HealthRecord, RunResult, SamplingRecord, StepRecord, TrialRecord};
 use crate::units::{Load, format_nanos};
 
 /// Present once any step was measured; judged at the load that must hold.
@@ -27,6 +27,10 @@ pub(super) fn check(slo: &Slo, result: &RunResult) -> Option<Check> {
     } else {
         (Status::Pass, Reason::Held, repeated(step))
     };
+    let cost = Cost::of(step);
+    let doubt = cost.as_ref().and_then(Cost::doubt);
+    let told = cost.as_ref().map(Cost::told);
+    let note = [note, told, doubt].into_iter().flatten().reduce(|note, more| format!("{note}; {more}"));
     Some(Check {
         limit: trial.health.dispatch_lag_limit_ns.map(|limit| format!("lag p99 ≤ {}", format_nanos(limit))),
         observed: Some(observed(step, &trial.health)),
@@ -71,6 +75,63 @@ fn observed(step: &StepRecord, worst: &HealthRecord) -> String {
     match lag(worst) {
         Some(p99) => format!("lag p99 {}, {sent}", format_nanos(p99)),
         None => sent,
+    }
+}
+
+/// What the sampling of resources cost, over the trials by which the generator is judged.
+struct Cost {
+    due: u64,
+    missed: u64,
+    /// The slowest trial's.
+    took_p99_ns: Option<u64>,
+    /// CPU time of the thread that samples, as a share of one core, in the trial where that was most.
+    of_a_core: Option<f64>,
+}
+
+impl Cost {
+    /// More of a core than this is told.
+    const MUCH_OF_A_CORE: f64 = 0.1;
+
+    /// `None` where nothing was sampled.
+    fn of(step: &StepRecord) -> Option<Self> {
+        let trials = step.generated();
+        let sampled = || trials.iter().filter_map(|trial| Some((trial, trial.health.sampling.as_ref()?)));
+        sampled().next()?;
+        let share = |(trial, sampling): (&&TrialRecord, &SamplingRecord)| {
+            let seconds = trial.took_ns as f64 / 1e9;
+            sampling.cpu_seconds.filter(|_| seconds > 0.0).map(|cpu| cpu / seconds)
+        };
+        Some(Self {
+            due: sampled().map(|(_, sampling)| sampling.due).sum(),
+            missed: sampled().map(|(_, sampling)| sampling.missed).sum(),
+            took_p99_ns: sampled().filter_map(|(_, sampling)| sampling.took?.p99_ns).max(),
+            of_a_core: sampled().filter_map(share).reduce(f64::max),
+        })
+    }
+
+    fn told(&self) -> String {
+        let mut told = format!("sampling: {} readings", self.due.saturating_sub(self.missed));
+        if let Some(p99) = self.took_p99_ns {
+            told.push_str(&format!(", took p99 {}", format_nanos(p99)));
+        }
+        if let Some(share) = self.of_a_core {
+            told.push_str(&format!(", {:.1}% of a core", share * 100.0));
+        }
+        told
+    }
+
+    /// What is odd about it. The trial is not void for that: what the sampling did to the load, the lag shows.
+    fn doubt(&self) -> Option<String> {
+        let costly = self.of_a_core.filter(|share| *share > Self::MUCH_OF_A_CORE).map(|share| {
+            format!("sampling took {:.0}% of a core: sample less often, or fewer resources", share * 100.0)
+        });
+        let slow = (5 * u128::from(self.missed) > u128::from(self.due)).then(|| {
+            let (missed, due) = (self.missed, self.due);
+            format!(
+                "{missed} of {due} readings were left out because a source answered too slowly: sample it less often"
+            )
+        });
+        [costly, slow].into_iter().flatten().reduce(|costly, slow| format!("{costly}; {slow}"))
     }
 }
 

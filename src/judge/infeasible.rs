@@ -15,8 +15,11 @@ pub(super) fn is_infeasible(result: &RunResult, slo: &Slo, objective: usize) -> 
     };
     let tried = history(result);
     let alone = || {
-        let evidence = tried.iter().filter(|tried| !tried.record.is_void() && tried.record.refused().is_none());
-        evidence.filter_map(|tried| tried.record.objectives.get(objective)).map(|found| found.alone)
+        let evidence = tried
+            .iter()
+            .map(|tried| tried.record)
+            .filter(|trial| !trial.is_void() && trial.refused().is_none() && trial.unstable.is_empty());
+        evidence.filter_map(|trial| trial.objectives.get(objective)).map(|found| found.alone)
     };
     let (n, violations) = (alone().map(|alone| alone.n).sum(), alone().map(|alone| alone.violations).sum());
     fails(Counts::exact(n, violations), budget, ALPHA / slo.objectives.len().max(1) as f64)

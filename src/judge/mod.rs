@@ -13,6 +13,7 @@ mod long_run;
 mod objective;
 pub mod planning;
 mod plausible;
+mod resources;
 mod stability;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use capacity::capacity;
 pub use completeness::completeness;
 pub use floor::is_asked as floor_is_asked;
 pub use long_run::warm_up_too_short;
+pub use stability::{broke, unstable};
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
 use crate::contract::{Contract, Plan, UnknownPolicy};
@@ -84,6 +86,7 @@ fn end_searches(contract: &Contract, result: &mut RunResult) {
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
     let mut checks = objective::checks(contract, result);
     checks.extend(floor::check(contract, result, &checks));
+    checks.extend(resources::checks(contract, result));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
     checks.extend(plausible::check(contract, result));

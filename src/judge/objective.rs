@@ -90,6 +90,19 @@ impl<'a> Scene<'a> {
         check
     }
 
+    /// The trials that speak for the load that must hold.
+    pub(super) fn told(&self) -> Vec<&'a TrialRecord> {
+        self.step.map(StepRecord::told).unwrap_or_default()
+    }
+
+    /// Why a window that was cut short shows nothing of the rest.
+    pub(super) fn cut_short(&self) -> Finding {
+        match &self.absent {
+            Some(absent) => Finding::unknown(absent.reason, absent.note.clone()),
+            None => Finding::unknown(Reason::NotMeasured, "the window was not measured to its end"),
+        }
+    }
+
     /// Why there is no evidence where a step has no trial.
     pub(super) fn unmeasured(&self) -> Finding {
         match &self.absent {
@@ -167,10 +180,8 @@ impl<'a> Scene<'a> {
     /// Why a window that was cut short does not decide.
     pub(super) fn interrupted(&self, evidence: &ObjectiveEvidence) -> Finding {
         let open = format!("{} of {} requests are undecided", evidence.undecided, evidence.n);
-        match &self.absent {
-            Some(absent) => Finding::unknown(absent.reason, format!("{}; {open}", absent.note)),
-            None => Finding::unknown(Reason::NotMeasured, format!("the window was not measured to its end; {open}")),
-        }
+        let Finding { reason, note, .. } = self.cut_short();
+        Finding::unknown(reason, format!("{}; {open}", note.unwrap_or_default()))
     }
 
     /// Why values are missing. A share over all limits names what is most likely: token counts where there are none, chunks

@@ -108,6 +108,8 @@ pub enum Reason {
     CounterReset,
     /// A counter rose beyond its limit.
     CounterRose,
+    /// What serves was replaced by another process during the run.
+    Restarted,
     /// A health check failed.
     Unhealthy,
     /// The load generator did not keep its plan.
@@ -159,6 +161,7 @@ impl Reason {
             Self::ProbeFailed => "probe_failed",
             Self::CounterReset => "counter_reset",
             Self::CounterRose => "counter_rose",
+            Self::Restarted => "restarted",
             Self::Unhealthy => "unhealthy",
             Self::GeneratorSaturated => "generator_saturated",
             Self::NotMeasured => "not_measured",

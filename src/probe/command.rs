@@ -4,10 +4,11 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Duration;
 
-use super::Answer;
-use super::process::{Capture, RunError, run};
-use crate::contract::CommandProbe;
+use super::LARGEST_EXACT;
+use super::excerpt::{quote, quote_end};
+use super::run_command::{Capture, RunError, run};
 use crate::units::format_duration;
 
 /// The most output that is looked at, in bytes.
@@ -16,15 +17,13 @@ const OUTPUT_LIMIT: usize = 64 * 1024;
 /// The most of an output's end that is looked at for a message, in bytes.
 const ERROR_LIMIT: usize = 4 * 1024;
 
-/// The most characters of an output that a message quotes.
-const EXCERPT: usize = 200;
+/// One number, or why there is none.
+type Answer = Result<f64, String>;
 
-/// The largest number up to which every integer is its own: beyond it, a rise by one could not be seen.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
-
-pub(super) async fn number(probe: &CommandProbe, folder: &Path) -> Answer {
+/// The one finite number that a command prints, when it exits with code 0.
+pub(super) async fn number(command: &[String], folder: &Path, timeout: Duration) -> Answer {
     let mut stdout = Capture::first(OUTPUT_LIMIT);
-    let status = status(probe, folder, &mut stdout).await?;
+    let status = status(command, folder, timeout, &mut stdout).await?;
     if let Some(failure) = status.failure() {
         return Err(failure);
     }
@@ -35,13 +34,14 @@ pub(super) async fn number(probe: &CommandProbe, folder: &Path) -> Answer {
     parse_number(text)
 }
 
-pub(super) async fn exit_code(probe: &CommandProbe, folder: &Path) -> Answer {
-    let status = status(probe, folder, &mut Capture::first(0)).await?;
+/// A command's exit code, whatever that is. Being killed by a signal is no code.
+pub(super) async fn exit_code(command: &[String], folder: &Path, timeout: Duration) -> Answer {
+    let status = status(command, folder, timeout, &mut Capture::first(0)).await?;
     status.code().map(f64::from).ok_or_else(|| status.failure().unwrap_or_default())
 }
 
 /// How a command ended, and the end of what it complained.
-struct Ended {
+pub(super) struct Ended {
     status: ExitStatus,
     complaint: String,
 }
@@ -51,8 +51,13 @@ impl Ended {
         self.status.code()
     }
 
+    /// The end of what it wrote to its standard error.
+    pub(super) fn complaint(&self) -> &str {
+        &self.complaint
+    }
+
     /// What is wrong with this end; `None` for exit code 0.
-    fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         let how = match (self.status.code(), self.status.signal()) {
             (Some(0), _) => return None,
             (Some(code), _) => format!("exited with code {code}"),
@@ -64,18 +69,24 @@ impl Ended {
     }
 }
 
-async fn status(probe: &CommandProbe, folder: &Path, stdout: &mut Capture) -> Result<Ended, String> {
+/// Runs a command to its end, whatever its exit code, and keeps of its output what `stdout` keeps.
+pub(super) async fn status(
+    command: &[String],
+    folder: &Path,
+    within: Duration,
+    stdout: &mut Capture,
+) -> Result<Ended, String> {
     let mut stderr = Capture::last(ERROR_LIMIT);
-    match run(&probe.command, folder, probe.timeout, stdout, &mut stderr).await {
+    match run(command, folder, within, stdout, &mut stderr).await {
         Ok(status) => Ok(Ended { status, complaint: stderr.lossy() }),
-        Err(RunError::TimedOut) => Err(format!("took longer than {} and was killed", format_duration(probe.timeout))),
+        Err(RunError::TimedOut) => Err(format!("took longer than {} and was killed", format_duration(within))),
         Err(RunError::Wait(error)) => Err(format!("could not be waited for: {error}")),
-        Err(RunError::Start(error)) => Err(start_failure(probe, folder, &error)),
+        Err(RunError::Start(error)) => Err(start_failure(command, folder, &error)),
     }
 }
 
-fn start_failure(probe: &CommandProbe, folder: &Path, error: &io::Error) -> String {
-    let program = probe.command.first().map_or("", String::as_str);
+fn start_failure(command: &[String], folder: &Path, error: &io::Error) -> String {
+    let program = command.first().map_or("", String::as_str);
     let folder_is_there = folder.is_dir();
     let hint = match error.kind() {
         _ if !folder_is_there => "; the working directory is not a folder",
@@ -107,19 +118,6 @@ fn parse_number(printed: &str) -> Answer {
     }
 }
 
-/// The beginning of a text on one line, in quotes, with every control character escaped.
-fn quote(text: &str) -> String {
-    let cut = if text.chars().nth(EXCERPT).is_some() { "…" } else { "" };
-    format!("`{}{cut}`", text.chars().take(EXCERPT).collect::<String>().escape_debug())
-}
-
-/// The end of a text, likewise.
-fn quote_end(text: &str) -> String {
-    let excess = text.chars().count().saturating_sub(EXCERPT);
-    let cut = if excess > 0 { "…" } else { "" };
-    format!("`{cut}{}`", text.chars().skip(excess).collect::<String>().escape_debug())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -129,16 +127,16 @@ mod tests {
     /// Longer than any of these can take; only a hang meets it.
     const HANG: Duration = Duration::from_secs(60);
 
-    fn shell(script: &str, timeout: Duration) -> CommandProbe {
-        CommandProbe { command: ["sh", "-c", script].map(str::to_owned).to_vec(), timeout }
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).to_vec()
     }
 
     async fn number_of(script: &str) -> Answer {
-        number(&shell(script, HANG), Path::new("/")).await
+        number(&shell(script), Path::new("/"), HANG).await
     }
 
     async fn code_of(script: &str) -> Answer {
-        exit_code(&shell(script, HANG), Path::new("/")).await
+        exit_code(&shell(script), Path::new("/"), HANG).await
     }
 
     #[test]
@@ -171,13 +169,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn quotes_are_short_and_harmless() {
-        assert_eq!(quote("\u{1b}[31mred\n"), "`\\u{1b}[31mred\\n`");
-        assert_eq!(quote(&"é".repeat(300)), format!("`{}…`", "é".repeat(200)));
-        assert_eq!(quote_end(&format!("{}end", "x".repeat(300))), format!("`…{}end`", "x".repeat(197)));
-    }
-
     #[tokio::test]
     async fn a_command_answers_with_its_number() {
         assert_eq!(number_of("echo 7; echo noise >&2").await, Ok(7.0));
@@ -200,20 +191,17 @@ mod tests {
     async fn a_command_runs_in_its_folder_and_may_be_named_from_there() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("count"), "12\n").expect("a file");
-        let probe = CommandProbe { command: vec!["cat".to_owned(), "count".to_owned()], timeout: HANG };
-        assert_eq!(number(&probe, folder.path()).await, Ok(12.0));
+        assert_eq!(number(&["cat", "count"].map(str::to_owned), folder.path(), HANG).await, Ok(12.0));
         std::os::unix::fs::symlink("/bin/cat", folder.path().join("read")).expect("a link");
-        let probe = CommandProbe { command: vec!["./read".to_owned(), "count".to_owned()], timeout: HANG };
-        assert_eq!(number(&probe, folder.path()).await, Ok(12.0));
+        assert_eq!(number(&["./read", "count"].map(str::to_owned), folder.path(), HANG).await, Ok(12.0));
     }
 
     #[tokio::test]
     async fn a_program_that_is_not_there_says_so() {
-        let probe = CommandProbe { command: vec!["no-such-program-here".to_owned()], timeout: HANG };
-        let failure = number(&probe, Path::new("/")).await.expect_err("no program");
+        let failure = number(&["no-such-program-here".to_owned()], Path::new("/"), HANG).await.expect_err("no program");
         assert!(failure.starts_with("could not start `no-such-program-here` in `/`"), "{failure}");
         assert!(failure.ends_with("install it, or put its folder on PATH"), "{failure}");
-        let failure = number(&shell("echo 1", HANG), Path::new("/no/such/folder")).await.expect_err("no folder");
+        let failure = number(&shell("echo 1"), Path::new("/no/such/folder"), HANG).await.expect_err("no folder");
         assert!(failure.ends_with("the working directory is not a folder"), "{failure}");
     }
 
@@ -221,8 +209,9 @@ mod tests {
     async fn a_slow_command_is_killed_with_its_children_even_when_it_ignores_sigterm() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let script = "trap '' TERM; sleep 1000 & echo $! > child; echo 1; wait";
-        let probe = shell(script, Duration::from_secs(2));
-        let answer = tokio::time::timeout(HANG, number(&probe, folder.path())).await.expect("no hang");
+        let slow = shell(script);
+        let limit = Duration::from_secs(2);
+        let answer = tokio::time::timeout(HANG, number(&slow, folder.path(), limit)).await.expect("no hang");
         assert_eq!(answer, Err("took longer than 2s and was killed".to_owned()));
         assert_gone(&folder.path().join("child")).await;
     }
@@ -230,8 +219,8 @@ mod tests {
     #[tokio::test]
     async fn a_child_in_the_background_neither_delays_the_answer_nor_stays() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let probe = shell("sleep 1000 & echo $! > child; echo 5", HANG * 10);
-        let answer = tokio::time::timeout(HANG, number(&probe, folder.path())).await.expect("no hang");
+        let forking = shell("sleep 1000 & echo $! > child; echo 5");
+        let answer = tokio::time::timeout(HANG, number(&forking, folder.path(), HANG * 10)).await.expect("no hang");
         assert_eq!(answer, Ok(5.0));
         assert_gone(&folder.path().join("child")).await;
     }
@@ -240,9 +229,9 @@ mod tests {
     async fn giving_up_on_a_probe_kills_its_group() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let child = folder.path().join("child");
-        let probe = shell("sleep 1000 & echo $! > pid; mv pid child; wait", HANG * 10);
+        let endless = shell("sleep 1000 & echo $! > pid; mv pid child; wait");
         tokio::select! {
-            answer = number(&probe, folder.path()) => panic!("{answer:?}"),
+            answer = number(&endless, folder.path(), HANG * 10) => panic!("{answer:?}"),
             () = async { while !child.exists() { tokio::time::sleep(Duration::from_millis(20)).await } } => {}
         }
         assert_gone(&child).await;

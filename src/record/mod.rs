@@ -4,6 +4,7 @@ mod audit;
 mod capacity;
 pub mod grade;
 pub mod model;
+mod probes;
 mod schema;
 mod store;
 pub mod summary;
@@ -13,6 +14,9 @@ pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
 pub use capacity::{Binding, CapacityRecord, SearchEnd, SearchRecord};
 pub use grade::grade;
 pub use model::*;
+pub use probes::ReadAt;
 pub use schema::{audit_schema, request_schema, result_schema};
 pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_audit, read_requests, read_result, write_whole};
-pub use summary::{Hopeless, TrialAccumulator, TrialFacts, quantiles, settle, summarise_step, summarise_trial};
+pub use summary::{
+    Hopeless, TrialAccumulator, TrialFacts, quantiles, resource_records, settle, summarise_step, summarise_trial,
+};

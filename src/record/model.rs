@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::audit::AuditRecord;
 use super::capacity::{CapacityRecord, SearchRecord};
-use crate::contract::{MetricUnit, Plan};
+use crate::contract::{MetricUnit, Plan, ResourceKind, ResourceUnit};
 use crate::judge::{Reason, Verdict};
 use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
 use crate::schedule::{Segment, TrialCounts};
@@ -102,6 +102,25 @@ pub struct KeptReply {
     /// What was said.
     #[serde(flatten)]
     pub texts: ReplyTexts,
+}
+
+/// One line of `resources.jsonl`: one sample of a resource that was due while a trial ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceSample {
+    /// The trial's number in the run, from 0.
+    pub trial: u32,
+    /// When its reading began, since the trial's start; when it was due, of one that was left out.
+    pub at_ns: u64,
+    /// The resource's name.
+    pub name: String,
+    /// The number, in the resource's unit; `null` when there is none.
+    pub value: Option<f64>,
+    /// Of a counter: something that it counts began anew or is gone since the sample before, whether the number shows it or
+    /// not.
+    pub began_anew: bool,
+    /// Why there is no number.
+    pub failure: Option<String>,
 }
 
 /// `result.json`: everything a verdict needs, and the verdict.
@@ -274,6 +293,9 @@ pub struct StepRecord {
     pub metrics: BTreeMap<String, Quantiles>,
     /// Quantiles of ratios by metric: `rtf`.
     pub ratios: BTreeMap<String, RatioQuantiles>,
+    /// What was sampled in the windows of the trials that speak for the step.
+    #[serde(default)]
+    pub resources: Vec<ResourceRecord>,
     /// The trials.
     pub trials: Vec<TrialRecord>,
     /// Why the step has no measured trial.
@@ -350,6 +372,12 @@ pub struct TrialRecord {
     pub held: Option<bool>,
     /// Whether requests piled up; `null` in a closed loop and when there were too few arrivals.
     pub drift: Option<DriftRecord>,
+    /// What was sampled while its window lasted.
+    #[serde(default)]
+    pub resources: Vec<ResourceRecord>,
+    /// Stability rows that broke while it ran: then it did not hold.
+    #[serde(default)]
+    pub unstable: Vec<String>,
     /// How well the load generator kept its plan.
     pub health: HealthRecord,
 }
@@ -470,6 +498,9 @@ pub struct HealthRecord {
     /// The load is above the rate to which the generator was audited; `false` too where it was not.
     #[serde(default)]
     pub beyond_audit: bool,
+    /// What the sampling of resources cost; `null` where nothing was sampled.
+    #[serde(default)]
+    pub sampling: Option<SamplingRecord>,
     /// What makes the trial void; empty when it is evidence.
     pub faults: Vec<String>,
 }
@@ -482,10 +513,19 @@ pub struct ProbeRecord {
     pub name: String,
     /// What kind of row it is.
     pub kind: ProbeKind,
-    /// The largest rise that passes; `null` for an exit code.
+    /// What was asked: `command`, `prometheus`, `docker` and so on.
+    #[serde(default)]
+    pub source: String,
+    /// The row comes by itself with a launched endpoint.
+    #[serde(default)]
+    pub automatic: bool,
+    /// The largest rise that passes; `null` for anything but a counter.
     pub max_increase: Option<f64>,
     /// Read before the first trial.
     pub before: Option<Reading>,
+    /// Read between trials, in their order.
+    #[serde(default)]
+    pub between: Vec<TrialReading>,
     /// Read after the last drain.
     pub after: Option<Reading>,
 }
@@ -496,20 +536,98 @@ pub struct ProbeRecord {
 pub enum ProbeKind {
     /// A number that may rise by at most a limit.
     Counter,
+    /// A code of the last fault that may not appear or change.
+    LastCode,
+    /// What runs must stay the same.
+    Unchanged,
     /// An exit code that must be 0.
     ExitCode,
+}
+
+/// A reading between two trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialReading {
+    /// The trial that had ended.
+    pub trial: u32,
+    /// What was read.
+    pub reading: Reading,
 }
 
 /// One answer of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// The number or the exit code; `null` when the probe failed.
+    /// The number or the exit code, over all series; `null` when the probe failed.
     pub value: Option<f64>,
+    /// What the number is made of; empty where the source knows one number without a name.
+    #[serde(default)]
+    pub series: Vec<Series>,
     /// Why there is none.
     pub failure: Option<String>,
     /// How long the probe took.
     pub took_ns: u64,
+}
+
+/// One of the numbers that a probe read: of a time series, a container, a pod, a process, a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// Whose number it is; empty where that has no name.
+    pub of: String,
+    /// Since when it counts, as its source writes that; another value means that it began anew.
+    pub since: Option<String>,
+    /// The number.
+    pub value: f64,
+}
+
+/// What was sampled of one resource in the window of a trial, or in those of a step's trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceRecord {
+    /// The resource's name.
+    pub name: String,
+    /// Whether it is a level or counts upwards.
+    pub kind: ResourceKind,
+    /// The unit of its numbers.
+    pub unit: ResourceUnit,
+    /// Samples that were due in the window.
+    pub due: u64,
+    /// Samples that have a number.
+    pub samples: u64,
+    /// The smallest; `null` without a sample, as the others.
+    pub min: Option<f64>,
+    /// The median by nearest rank: of an even count the lower of the two in the middle. Of a step, the median of its trials'
+    /// medians.
+    pub median: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+    /// The last.
+    pub last: Option<f64>,
+    /// Of a counter, its rise per second from the first sample to the last; `null` when it went down or began anew, and with
+    /// fewer than two samples. Of a step, the rise of all its trials over their time; `null` when one of them has none.
+    pub rate_per_s: Option<f64>,
+    /// The time of that rise, of a step summed over its trials; `null` where there is no rate.
+    #[serde(default)]
+    pub rate_over_ns: Option<u64>,
+    /// Why a sample has no number, the first time that one had none; where all have one, why a counter has no rate.
+    pub failure: Option<String>,
+}
+
+/// What the sampling of resources cost in one trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SamplingRecord {
+    /// Readings that were due.
+    pub due: u64,
+    /// Readings that were left out because the one before was not back yet.
+    pub missed: u64,
+    /// How late readings began.
+    pub lag: Option<Quantiles>,
+    /// How long they took.
+    pub took: Option<Quantiles>,
+    /// CPU time of the thread that reads, in seconds; what it starts is not counted.
+    pub cpu_seconds: Option<f64>,
 }
 
 /// Planned and measured cells: one cell per step, one per search and one per stability row.

@@ -1,6 +1,7 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
 use super::figures::{self, check_name, grouped, per_second};
+use super::resources;
 use crate::contract::Plan;
 use crate::judge::{Check, Claim, Reason, Status};
 use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
@@ -18,6 +19,7 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(endpoint_trouble(&result.endpoint.ready));
     sentences.extend(result.stopped.as_ref().map(stop));
+    sentences.extend(instability(result));
     if figures::is_closed_loop(result) {
         sentences.extend(throughput(result));
     }
@@ -36,6 +38,17 @@ pub(super) fn labels(result: &RunResult) -> Vec<&'static str> {
         labels.push("closed loop: maximum throughput; not an offered load");
     }
     labels
+}
+
+/// What broke of the system itself, before anything is said of its speed: the figures describe a system that failed.
+fn instability(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
+    checks.filter_map(|check| {
+        let is_so =
+            matches!(check.reason, Reason::CounterRose | Reason::CounterReset | Reason::Restarted | Reason::Unhealthy);
+        let note = check.note.as_ref().filter(|_| is_so)?;
+        Some(format!("Not stable: `{}`, {}.", check.id, clause(note)))
+    })
 }
 
 fn endpoint_trouble(ready: &Readiness) -> Option<String> {
@@ -159,6 +172,9 @@ fn goodput_there(capacity: &CapacityRecord) -> String {
 
 /// What breaks at `load`: the binding limit, or requests that pile up.
 fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
+    if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke && binding.n == 0) {
+        return format!("`{}` broke while the load was on", binding.objective);
+    }
     if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke) {
         return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
     }
@@ -242,6 +258,8 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
     ];
     lines.extend(floor_left_out(result));
     lines.extend(audited(result));
+    lines.extend(unanswered(result));
+    lines.extend(resources::missing(result));
     let told = result.steps.iter().flat_map(StepRecord::told);
     let warnings = figures::tally(told.flat_map(|trial| &trial.window.warnings));
     if !warnings.is_empty() {
@@ -249,6 +267,14 @@ pub(super) fn quality(result: &RunResult) -> Vec<String> {
         lines.push(format!("warnings in replies: {}", texts.collect::<Vec<_>>().join(", ")));
     }
     lines
+}
+
+/// What would have been watched of a launched endpoint and cannot be on this machine.
+fn unanswered(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    result.probes.iter().filter(|probe| probe.automatic).filter_map(|probe| {
+        let failure = probe.before.as_ref()?.failure.as_ref()?;
+        Some(format!("{} is not watched here: {failure}", check_name(&probe.name)))
+    })
 }
 
 /// A floor of the capacity that the plan did not ask about must not be taken for one that holds.

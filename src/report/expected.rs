@@ -163,9 +163,9 @@ measured 3 of 5 cells · load generator kept its plan: send lag p99 350 µs at w
 - first output 2.30 s after launch
 - this_run (on this schedule), exact binomial at 95%: TTFT P95, E2E P95, success rate, attainment
 
-| probe | before | after | may rise by |
-|:--|--:|--:|--:|
-| restart_count | 0 | 0 | 0 |
+| probe | before | after | change | may rise by |
+|:--|--:|--:|--:|--:|
+| restart_count | 0 | 0 | 0 | 0 |
 
 </details>
 "#,
@@ -426,8 +426,24 @@ fn a_smoke() -> SmokeReport {
         },
         requests: vec![good, bad],
         probes: vec![
-            ProbeAnswer { name: "restart_count".to_owned(), value: Some(0.0), failure: None },
-            ProbeAnswer { name: "oom_count".to_owned(), value: None, failure: Some("exit status: 2".to_owned()) },
+            ProbeAnswer {
+                name: "restart_count".to_owned(),
+                value: Some(0.0),
+                unit: None,
+                of: Vec::new(),
+                failure: None,
+                needed: true,
+                is_exit_code: false,
+            },
+            ProbeAnswer {
+                name: "oom_count".to_owned(),
+                value: None,
+                unit: None,
+                of: Vec::new(),
+                failure: Some("exit status: 2".to_owned()),
+                needed: true,
+                is_exit_code: false,
+            },
         ],
         problems: vec!["the request for `a case` ended in http_error; check `endpoint.model`".to_owned()],
         unproven: vec!["probe `oom_count` gave no number; run its command by hand".to_owned()],

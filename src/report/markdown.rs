@@ -3,9 +3,9 @@
 use super::escape::{self, TEXT_CAP};
 use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
 use super::layout::Column;
-use super::{conclusion, figures, search, sweep};
+use super::{conclusion, figures, resources, search, sweep};
 use crate::judge::{Check, Status, Verdict};
-use crate::record::{Reading, RunResult, StepRecord};
+use crate::record::{ProbeKind, Reading, RunResult, StepRecord};
 
 /// Sweep columns above this rank are left to the folded tables, so that the table fits a comment.
 const SHOWN_RANK: u8 = 6;
@@ -129,6 +129,10 @@ fn evidence(result: &RunResult) -> Option<String> {
     if !result.searches.is_empty() {
         tables.push(table(&search::columns(result)));
     }
+    let sampled = resources::columns(result);
+    if !sampled.is_empty() {
+        tables.push(format!("{}\n\n<sub>{}</sub>", table(&sampled), text(resources::LEGEND)));
+    }
     let evidence = sweep::evidence(result);
     if evidence.first().is_some_and(|column| !column.cells.is_empty()) {
         tables.push(table(&evidence));
@@ -183,17 +187,33 @@ fn about(result: &RunResult) -> String {
 fn probes(result: &RunResult) -> String {
     let mut columns = vec![
         Column::words("probe", result.probes.iter().map(|probe| probe.name.clone()).collect()),
-        Column::numbers("before", result.probes.iter().map(|probe| reading(probe.before.as_ref())).collect()),
-        Column::numbers("after", result.probes.iter().map(|probe| reading(probe.after.as_ref())).collect()),
+        Column::numbers(
+            "before",
+            result.probes.iter().map(|probe| reading(probe.kind, probe.before.as_ref())).collect(),
+        ),
+        Column::numbers("after", result.probes.iter().map(|probe| reading(probe.kind, probe.after.as_ref())).collect()),
     ];
+    let changes = result.probes.iter().map(|probe| {
+        let value = |reading: &Option<Reading>| reading.as_ref().and_then(|reading| reading.value);
+        if probe.kind == ProbeKind::Unchanged {
+            return String::new();
+        }
+        let change = value(&probe.after).zip(value(&probe.before)).map(|(after, before)| after - before);
+        change.filter(|change| *change >= 0.0).map_or_else(|| UNMEASURED.to_owned(), |change| change.to_string())
+    });
+    columns.push(Column::numbers("change", changes.collect()));
     let limits = result.probes.iter().map(|probe| probe.max_increase.map_or_else(String::new, |max| max.to_string()));
     columns.push(Column::numbers("may rise by", limits.collect()));
     table(&columns)
 }
 
-fn reading(reading: Option<&Reading>) -> String {
+/// What was read; of what must stay the same, who it was.
+fn reading(kind: ProbeKind, reading: Option<&Reading>) -> String {
     match reading {
         None => UNMEASURED.to_owned(),
+        Some(Reading { value: Some(_), series, .. }) if kind == ProbeKind::Unchanged => {
+            series.iter().map(|series| series.of.as_str()).collect::<Vec<_>>().join(", ")
+        }
         Some(Reading { value: Some(value), .. }) => value.to_string(),
         Some(Reading { failure, .. }) => failure.clone().unwrap_or_else(|| UNMEASURED.to_owned()),
     }

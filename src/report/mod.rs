@@ -9,6 +9,7 @@ mod figures;
 mod layout;
 mod markdown;
 mod plan;
+mod resources;
 mod search;
 mod smoke;
 mod sweep;

@@ -44,6 +44,7 @@ pub(super) fn step(per_second: u64, trial: u32, good: u64, ttft: [u64; 5], e2e: 
         output_tokens_per_second: Some(offered * 64.0),
         reasoning_share: None,
         ratios: BTreeMap::new(),
+        resources: Vec::new(),
         metrics: BTreeMap::from([
             ("ttft".to_owned(), quantiles(ttft)),
             ("tpot".to_owned(), quantiles([12, 13, 14, 19, 25])),
@@ -90,6 +91,8 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
             alone: AloneCounts::default(),
         }],
         drift: Some(DriftRecord { slope_per_s: 0.01, t: 0.2, growth: 0.0, drifting: false }),
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health: HealthRecord {
             send_lag: Some(Quantiles {
                 count: 300,
@@ -175,9 +178,12 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         probes: vec![ProbeRecord {
             name: "restart_count".to_owned(),
             kind: ProbeKind::Counter,
+            source: "command".to_owned(),
+            automatic: false,
             max_increase: Some(0.0),
-            before: Some(Reading { value: Some(0.0), failure: None, took_ns: 12 * MS }),
-            after: Some(Reading { value: Some(0.0), failure: None, took_ns: 11 * MS }),
+            between: Vec::new(),
+            before: Some(Reading { value: Some(0.0), series: Vec::new(), failure: None, took_ns: 12 * MS }),
+            after: Some(Reading { value: Some(0.0), series: Vec::new(), failure: None, took_ns: 11 * MS }),
         }],
         steps,
         verdict: Some(Verdict { overall, unknown_blocks: true, checks }),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::figures::UNMEASURED;
 use super::layout::{Column, Page, lay_out, shortened};
+use crate::contract::ResourceUnit;
 use crate::judge::Status;
 use crate::observe::{Outcome, OutputKind, Warning};
 use crate::units::{format_measured_ratio, format_nanos};
@@ -85,12 +86,20 @@ pub struct SmokeRequest {
 /// One probe's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeAnswer {
-    /// The stability row's name.
+    /// The name of the stability row or of the resource.
     pub name: String,
     /// The number or exit code; `null` when the probe failed.
     pub value: Option<f64>,
+    /// The unit of a resource's number.
+    pub unit: Option<ResourceUnit>,
+    /// Whose number it is, where the source says.
+    pub of: Vec<String>,
     /// Why there is none.
     pub failure: Option<String>,
+    /// Whether a row of the verdict depends on it.
+    pub needed: bool,
+    /// Whether it is the exit code of a health check, which must be 0.
+    pub is_exit_code: bool,
 }
 
 impl SmokeReport {
@@ -222,13 +231,21 @@ fn warnings(request: &SmokeRequest) -> Option<String> {
     (!codes.is_empty()).then(|| format!("warnings: {}", codes.join(", ")))
 }
 
+/// How many owners of a probe's number are named.
+const OWNERS: usize = 3;
+
 fn probes(page: &mut Page, probes: &[ProbeAnswer]) {
     if probes.is_empty() {
         return;
     }
     page.blank();
     let answer = |probe: &ProbeAnswer| match (probe.value, &probe.failure) {
-        (Some(value), _) => value.to_string(),
+        (Some(value), _) => {
+            let shown = probe.unit.map_or_else(|| value.to_string(), |unit| unit.show(value));
+            let of = probe.of.iter().take(OWNERS).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if probe.of.len() > OWNERS { ", …" } else { "" };
+            if of.is_empty() { shown } else { format!("{shown}  of {of}{more}") }
+        }
         (None, Some(failure)) => format!("failed: {failure}"),
         (None, None) => UNMEASURED.to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use super::figures::{UNMEASURED, check_name, grouped};
 use super::layout::{Column, Page, lay_out, shortened};
-use super::{conclusion, figures, search, sweep};
+use super::{conclusion, figures, resources, search, sweep};
 use crate::judge::{Check, Verdict};
 use crate::record::RunResult;
 
@@ -26,6 +26,12 @@ pub fn terminal(result: &RunResult, width: usize, color: bool) -> String {
         }
     }
     steps(&mut page, result);
+    let sampled = resources::columns(result);
+    if !sampled.is_empty() {
+        page.blank();
+        page.table(sampled);
+        page.remark(resources::LEGEND, 0);
+    }
     if !result.searches.is_empty() {
         page.blank();
         page.table(search::columns(result));

@@ -49,7 +49,7 @@ fn poisoned(text: &str) -> RunResult {
     }
     for probe in &mut result.probes {
         text.clone_into(&mut probe.name);
-        probe.after = Some(Reading { value: None, failure: Some(text.to_owned()), took_ns: 1 });
+        probe.after = Some(Reading { value: None, series: Vec::new(), failure: Some(text.to_owned()), took_ns: 1 });
     }
     for step in &mut result.steps {
         step.not_measured = Some(text.to_owned());

@@ -73,6 +73,8 @@ fn trial(contract: &Contract, planned: &PlannedTrial, quantile_ns: u64) -> Trial
         headroom: None,
         held: None,
         drift: Some(DriftRecord { slope_per_s: 0.0, t: 0.0, growth: 0.0, drifting: false }),
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health: HealthRecord::default(),
     };
     settle(&contract.slo, &mut record);

@@ -73,8 +73,9 @@ pub(crate) const NODES: &[Node] = &[
         ],
     ),
     shell("record::store", &["units", "schedule", "observe", "contract", "judge::verdict", "record"]),
-    shell("probe", &["units", "contract", "record"]),
     shell("endpoint", &["units", "observe", "contract", "record"]),
+    // A page of numbers is asked for with the same client, headers and masks as the endpoint's own pages.
+    shell("probe", &["units", "contract", "record", "endpoint"]),
     shell(
         "simulate",
         &[

@@ -9,6 +9,7 @@ mod capacity;
 mod client;
 mod dialects;
 mod endpoint;
+mod engines;
 mod full_disk;
 mod gate;
 mod http2;
@@ -16,10 +17,12 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+mod prometheus;
 #[path = "../support/queues.rs"]
 mod queues;
 mod real;
 mod realtime;
+mod resources;
 #[path = "../support/run.rs"]
 mod run;
 mod scene;
@@ -27,6 +30,7 @@ mod scripted;
 mod secrets;
 #[path = "../support/server.rs"]
 mod server;
+mod stability;
 mod tls;
 mod transport;
 mod truth;

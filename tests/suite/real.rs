@@ -1,6 +1,7 @@
 //! Real servers through the real binary. `tests/run.sh` starts them and names each in two variables, which end in `_URL` and
 //! `_MODEL`. What our records say is held against what the servers say by themselves.
 
+mod metrics;
 mod text;
 mod voice;
 

@@ -1,13 +1,15 @@
 //! TLS, and the proxies in front of it.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use goodput::contract::{Endpoint, HttpVersion};
+use goodput::contract::{Across, Endpoint, HttpVersion, MetricsPage, Probe, PrometheusSource, Source};
 use goodput::observe::Outcome;
+use goodput::probe::{Context, Prober};
 use http::{Request, Response, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -21,7 +23,7 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::client::{Client, REST, endpoint};
+use crate::client::{Client, HANG, REST, endpoint};
 use crate::server::{EVENTS, Server, answer_all, read_head, read_request, reply};
 
 /// A server with a certificate for `127.0.0.1` that notes the HTTP version of every request.
@@ -124,6 +126,25 @@ async fn who_cannot_be_trusted_is_a_tls_error() {
     let asked = Client::of(&misnamed.endpoint()).ask().await;
     assert_eq!(asked.trace.outcome, Outcome::TlsError, "{:?}", asked.trace.error);
     assert_eq!((secure.versions().len(), misnamed.versions().len()), (0, 0), "no request was sent");
+}
+
+#[tokio::test]
+async fn a_metrics_page_is_read_over_tls_from_whom_the_contract_trusts() {
+    let secure = Secure::start(&["127.0.0.1"], &[b"h2", b"http/1.1"]).await;
+    let context = Context { folder: PathBuf::from("/"), endpoint: None, port: 1 };
+    let read = async |ca_file: Option<PathBuf>| {
+        let page = MetricsPage { url: secure.url().parse().unwrap(), headers: Vec::new(), ca_file };
+        let source = PrometheusSource { page, metrics: vec!["x".to_owned()], labels: BTreeMap::new() };
+        let probe = Probe { source: Source::Prometheus(source), timeout: HANG };
+        Prober::new(&probe, Across::Sum, &context).read().await.failure.unwrap()
+    };
+    let unknown = read(None).await;
+    assert!(unknown.contains("certificate"), "{unknown}");
+    assert!(unknown.ends_with("; name the PEM file of its issuer in `ca_file`"), "{unknown}");
+    // Its page holds events, which is another thing.
+    let trusted = read(Some(secure.ca_file())).await;
+    assert!(trusted.contains("holds no metric `x`"), "{trusted}");
+    assert_eq!(secure.versions(), [Version::HTTP_2]);
 }
 
 #[tokio::test]

@@ -168,7 +168,8 @@ fn a_generator_that_stood_still_decides_nothing() {
     assert_eq!(run.result["verdict"]["overall"], "UNKNOWN");
     let checks = run.result["verdict"]["checks"].as_array().unwrap();
     assert_eq!(run.check("load_generator")["reason"], "generator_saturated");
-    for check in checks {
+    // Which process served is known all the same.
+    for check in checks.iter().filter(|check| check["id"] != "endpoint_process") {
         assert_eq!(check["status"], "UNKNOWN", "{check:#}");
     }
     for trial in 0..2 {

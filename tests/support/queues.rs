@@ -95,7 +95,7 @@ pub(crate) fn contract() -> Contract {
     let text = json!({
         "version": 1,
         "name": "virtual",
-        "endpoint": { "url": "http://127.0.0.1:1/v1/chat/completions", "protocol": "openai-chat", "model": "m" },
+        "endpoint": { "url": "http://endpoint.invalid/v1/chat/completions", "protocol": "openai-chat", "model": "m" },
         "workload": { "cases": [{ "id": "one", "prompt": "one", "max_tokens": 2 }] },
         "traffic": { "model": "poisson", "loads": ["1/s"], "trial": { "requests": 100 } },
         "slo": { "objectives": [{ "metric": "success_rate", "at_least": "100%" }], "at_load": "1/s" },

@@ -91,7 +91,7 @@ impl Stage {
 
     /// Ends the endpoint and reads what it noted of every request.
     pub(super) async fn strike(self) -> Result<Truth, Failure> {
-        self.warm.stop(self.lane.target.secrets()).await;
+        self.warm.stop(self.lane.target.secrets(), false).await;
         Truth::read(&self.folder.0.file("served.jsonl"))
     }
 }

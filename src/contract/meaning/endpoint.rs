@@ -27,7 +27,7 @@ impl Meaning<'_> {
         let simulated = written.launch.as_ref().is_some_and(|launch| launch.simulate.is_some());
         let url = self.url(written.url.as_deref(), simulated, known.protocol);
         let model = self.plain_text(written.model, "/endpoint/model");
-        let headers = self.headers(written.headers.unwrap_or_default());
+        let headers = self.headers(written.headers.unwrap_or_default(), "/endpoint/headers");
         let idle_timeout = self.idle_timeout(written.idle_timeout.as_ref(), known.timeout);
         let ca_file = written.ca_file.map(|file| self.folder.join(file));
         let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
@@ -69,7 +69,7 @@ impl Meaning<'_> {
             self.fault(pointer, "a fragment (`#…`) is never sent; remove it");
             return None;
         }
-        if url.query_pairs().any(|(name, value)| name == "key" || secrets::name_says_so(&name) && !value.is_empty()) {
+        if holds_secret(&url) {
             let message = "the query holds a secret; send it as a header with `headers: { NAME: { env: VARIABLE } }`";
             self.fault(pointer, message);
             return None;
@@ -112,7 +112,7 @@ impl Meaning<'_> {
     }
 
     /// A URL of one of the schemes, without credentials. What was written is not repeated: it may hold some.
-    fn http_url(&mut self, written: &str, pointer: &str, schemes: &[&str]) -> Option<Url> {
+    pub(super) fn http_url(&mut self, written: &str, pointer: &str, schemes: &[&str]) -> Option<Url> {
         // The URL standard drops line breaks and blanks at the ends without a word; here they are mistakes.
         if written.chars().any(|c| c.is_control() || c.is_whitespace()) {
             self.fault(pointer, "a URL holds no blanks or control characters; remove them");
@@ -232,4 +232,9 @@ fn example(schemes: &[&str]) -> &'static str {
     } else {
         "http://proxy.example:3128"
     }
+}
+
+/// Whether a query says by its names that it holds a secret.
+pub(super) fn holds_secret(url: &Url) -> bool {
+    url.query_pairs().any(|(name, value)| name == "key" || secrets::name_says_so(&name) && !value.is_empty())
 }

@@ -31,11 +31,15 @@ const OWNED: [&str; 17] = [
 ];
 
 impl Meaning<'_> {
-    pub(super) fn headers(&mut self, written: BTreeMap<String, Option<raw::HeaderValue>>) -> Option<Vec<Header>> {
+    pub(super) fn headers(
+        &mut self,
+        written: BTreeMap<String, Option<raw::HeaderValue>>,
+        at: &str,
+    ) -> Option<Vec<Header>> {
         let mut headers = Some(Vec::with_capacity(written.len()));
         let mut seen = BTreeSet::new();
         for (name, value) in written {
-            let pointer = join("/endpoint/headers", &name);
+            let pointer = join(at, &name);
             let name = self.header_name(&name, &pointer);
             if let Some(name) = name.as_ref().filter(|name| !seen.insert((*name).clone())) {
                 let message = format!("the header `{name}` is written twice; names are alike in upper and lower case");

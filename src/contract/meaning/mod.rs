@@ -3,7 +3,9 @@
 mod endpoint;
 mod evidence;
 mod headers;
+mod resources;
 mod slo;
+mod sources;
 mod stability;
 mod traffic;
 mod workload;
@@ -64,13 +66,14 @@ impl<'a> Meaning<'a> {
         };
         let endpoint = self.endpoint(endpoint, known);
         let workload = written.workload.and_then(|workload| self.workload(workload, known.protocol, endpoint.as_ref()));
-        let (slo, limit) = written.slo.map_or((None, None), |slo| self.slo(&slo, known));
+        let resources = self.resources(written.resources.unwrap_or_default(), endpoint.as_ref());
+        let (slo, limit) = written.slo.map_or((None, None), |slo| self.slo(slo, known, resources.as_deref()));
         let at = slo.as_ref().map(|slo| slo.at);
         let how = written.traffic.unwrap_or_default();
         let traffic = self.traffic(&how, at, limit.or(known.timeout), limit);
         let evidence = self.evidence(&how, at, traffic.as_ref());
         self.reachable(slo.as_ref(), traffic.as_ref(), evidence.as_ref());
-        let stability = self.stability(written.stability.unwrap_or_default(), slo.as_ref());
+        let stability = self.stability(written.stability.unwrap_or_default(), slo.as_ref(), endpoint.as_ref());
         Some(Contract {
             name: name?,
             endpoint: endpoint?,
@@ -79,6 +82,7 @@ impl<'a> Meaning<'a> {
             evidence: evidence?,
             slo: slo?,
             stability: stability?,
+            resources: resources?,
             samples: samples(written.samples),
             policy: policy(written.policy),
         })

@@ -10,6 +10,7 @@ use crate::contract::metric::{MetricUnit, Objective, RequestLimits, RequestMetri
 use crate::contract::model::Slo;
 use crate::contract::raw::{self, Metric, TrafficModel};
 use crate::contract::schema::{AtMost, DurationText};
+use crate::contract::source::Resource;
 use crate::observe::Protocol;
 use crate::units::{Load, Rate, Share, format_duration, parse_duration, parse_ratio};
 
@@ -21,7 +22,19 @@ const CAPACITY: &str = "/slo/capacity";
 
 impl Meaning<'_> {
     /// What must hold, and the largest limit in it on how long a request may take, as far as it could be read.
-    pub(super) fn slo(&mut self, written: &raw::Slo, known: Known) -> (Option<Slo>, Option<Duration>) {
+    pub(super) fn slo(
+        &mut self,
+        mut written: raw::Slo,
+        known: Known,
+        sampled: Option<&[Resource]>,
+    ) -> (Option<Slo>, Option<Duration>) {
+        // Where what is sampled could not be read, nothing is known of its names.
+        let limits = written.resources.take().unwrap_or_default();
+        let resources = match sampled {
+            Some(sampled) => self.resource_limits(limits, sampled),
+            None => Some(Vec::new()),
+        };
+        let written = &written;
         let request = self.request_limits(written.request.as_ref(), known);
         let is_limited = |limits: &raw::RequestLimits| {
             limits.rtf.is_some() || limits.durations().iter().any(|(_, limit)| limit.is_some())
@@ -36,7 +49,13 @@ impl Meaning<'_> {
         let largest = waits.map(|(_, limit)| Duration::from_nanos(limit)).max();
         let objectives: Option<Vec<Objective>> = objectives.into_iter().collect();
         let capacity = self.capacity(written, known.traffic);
-        let slo = objectives.zip(at).map(|(objectives, at)| Slo { request, objectives, at, capacity });
+        let slo = objectives.zip(at).zip(resources).map(|((objectives, at), resources)| Slo {
+            request,
+            objectives,
+            resources,
+            at,
+            capacity,
+        });
         (slo, largest)
     }
 

@@ -2,7 +2,7 @@
 
 use super::verdicts::check;
 use super::*;
-use crate::record::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
+use crate::record::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord, SamplingRecord};
 
 /// An audit in which these rates were kept with an error of so many microseconds, and these were not.
 pub(super) fn audit(kept: &[(u64, u64)], broke: &[u64]) -> Option<AuditRecord> {
@@ -90,4 +90,50 @@ fn clients_keep_no_schedule_and_need_no_audit() {
     run.audit = audit(&[], &[1, 1]);
     let row = super::super::generator::check(&contract.slo, &run).unwrap();
     assert_eq!(row.status, Status::Pass);
+}
+
+/// Sampling of a trial that took 300 s: so many readings due and left out, and so much CPU time.
+fn sampled(due: u64, missed: u64, cpu_seconds: f64) -> Option<SamplingRecord> {
+    let at = Some(12_000_000);
+    let took = Quantiles { count: due - missed, p50_ns: at, p90_ns: at, p95_ns: at, p99_ns: at, max_ns: at };
+    Some(SamplingRecord { due, missed, lag: None, took: Some(took), cpu_seconds: Some(cpu_seconds) })
+}
+
+#[test]
+fn the_cost_of_sampling_is_told_and_decides_nothing() {
+    check(
+        "cheap",
+        |r| at_load(r).health.sampling = sampled(60, 0, 1.2),
+        "PASS",
+        &[
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 60 readings, took p99 12.0 ms, 0.4% of a core",
+        ],
+    );
+    check(
+        "just cheap enough",
+        |r| at_load(r).health.sampling = sampled(60, 12, 30.0),
+        "PASS",
+        &[
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 48 readings, took p99 12.0 ms, 10.0% of a core",
+        ],
+    );
+    check(
+        "costly and slow",
+        |r| at_load(r).health.sampling = sampled(60, 13, 36.0),
+        "PASS",
+        &[
+            "load_generator PASS held | lag p99 120 µs, 1000 of 1000 sent | sampling: 47 readings, took p99 12.0 ms, 12.0% of a core; \
+         sampling took 12% of a core: sample less often, or fewer resources; 13 of 60 readings were left out because a \
+         source answered too slowly: sample it less often",
+        ],
+    );
+    let mut run = result();
+    at_load(&mut run).health.sampling = sampled(60, 60, 0.0);
+    at_load(&mut run).health.sampling.as_mut().unwrap().took = None;
+    at_load(&mut run).health.faults.push("late".to_owned());
+    let row = super::super::generator::check(&contract().slo, &run).unwrap();
+    assert_eq!(row.reason, Reason::GeneratorSaturated);
+    assert_eq!(row.observed.as_deref(), Some("lag p99 120 µs, 1000 of 1000 sent"));
+    let note = row.note.unwrap();
+    assert!(note.starts_with("late; sampling: 0 readings, 0.0% of a core; 60 of 60 readings were left out"), "{note}");
 }

@@ -1,6 +1,7 @@
 mod capacity;
 mod generator;
 mod several;
+mod stability;
 mod stops;
 mod verdicts;
 
@@ -13,8 +14,8 @@ use url::Url;
 
 use super::*;
 use crate::contract::{
-    Budget, CaseSource, CommandProbe, CounterSource, Endpoint, EvidencePlan, HttpVersion, MetricUnit, Objective,
-    Policy, RequestLimits, RequestMetric, Samples, Slo, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
+    Across, Budget, CaseSource, CommandSource, Endpoint, EvidencePlan, HttpVersion, MetricUnit, Objective, Policy,
+    Probe, RequestLimits, RequestMetric, Samples, Slo, Source, StabilityProbe, StabilityRow, Traffic, WorkloadSource,
 };
 use crate::observe::{Outcome, Protocol};
 use crate::record::{
@@ -41,9 +42,11 @@ fn ttft_p99() -> Objective {
 /// Two loads, two objectives, a counter and a health check.
 fn contract() -> Contract {
     let rate = |per_second: u64| Rate::from_milli(per_second * 1_000).unwrap();
-    let command = CommandProbe { command: vec!["probe".to_owned()], timeout: Duration::from_secs(10) };
-    let counter = StabilityProbe::Counter { source: CounterSource::Command(command.clone()), max_increase: 0.0 };
-    let row = |name: &str, probe| StabilityRow { name: name.to_owned(), probe };
+    let command = CommandSource { command: vec!["probe".to_owned()] };
+    let timeout = Duration::from_secs(10);
+    let probe = Probe { source: Source::Command(command.clone()), timeout };
+    let counter = StabilityProbe::Counter { probe, across: Across::Sum, max_increase: 0.0 };
+    let row = |name: &str, probe| StabilityRow { name: name.to_owned(), probe, automatic: false };
     Contract {
         name: "test".to_owned(),
         endpoint: Endpoint {
@@ -69,11 +72,13 @@ fn contract() -> Contract {
         slo: Slo {
             request: RequestLimits::from_iter([(RequestMetric::Ttft, 3_000_000_000)]),
             objectives: vec![ttft_p99(), Objective::SuccessRate { at_least: Share::ONE }],
+            resources: Vec::new(),
             at: load(4),
             capacity: None,
         },
         evidence: one_schedule(),
-        stability: vec![row("restarts", counter), row("health", StabilityProbe::ExitCode { command })],
+        stability: vec![row("restarts", counter), row("health", StabilityProbe::ExitCode { command, timeout })],
+        resources: Vec::new(),
         samples: Samples { keep: 0 },
         policy: Policy { unknown: UnknownPolicy::Block },
     }
@@ -131,6 +136,8 @@ fn trial() -> TrialRecord {
         },
         objectives: vec![evidence("ttft_p99", N, 0, Some(312_000_000)), evidence("success_rate", N, 0, None)],
         drift: Some(DriftRecord { slope_per_s: 0.0, t: 0.0, growth: 0.0, drifting: false }),
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health: HealthRecord {
             dispatch_lag: lag(),
             dispatch_lag_limit_ns: Some(30_000_000),
@@ -156,17 +163,18 @@ fn step(at: Load) -> StepRecord {
         reasoning_share: None,
         metrics: BTreeMap::new(),
         ratios: BTreeMap::new(),
+        resources: Vec::new(),
         trials: vec![trial()],
         not_measured: None,
     }
 }
 
 fn reading(value: f64) -> Option<Reading> {
-    Some(Reading { value: Some(value), failure: None, took_ns: 1_000 })
+    Some(Reading { value: Some(value), series: Vec::new(), failure: None, took_ns: 1_000 })
 }
 
 fn probe_failure(why: &str) -> Option<Reading> {
-    Some(Reading { value: None, failure: Some(why.to_owned()), took_ns: 1_000 })
+    Some(Reading { value: None, series: Vec::new(), failure: Some(why.to_owned()), took_ns: 1_000 })
 }
 
 /// A run in which everything held.
@@ -174,7 +182,10 @@ fn result() -> RunResult {
     let probe = |name: &str, kind, max_increase| ProbeRecord {
         name: name.to_owned(),
         kind,
+        source: "command".to_owned(),
+        automatic: false,
         max_increase,
+        between: Vec::new(),
         before: reading(0.0),
         after: reading(0.0),
     };

@@ -1,4 +1,4 @@
-//! Whole verdicts of runs that were stopped, of endpoints that went away, and of stability rows.
+//! Whole verdicts of runs that were stopped, and of endpoints that went away.
 
 use super::verdicts::{Change, check};
 use super::*;
@@ -51,7 +51,7 @@ fn whole_verdicts_of_runs_that_were_stopped() {
             "ttft_p99 UNKNOWN cancelled | - | stopped by signal 2",
             "success_rate UNKNOWN cancelled | - | stopped by signal 2",
             "restarts UNKNOWN cancelled | - | stopped by signal 2",
-            "health UNKNOWN cancelled | exit code – → – | stopped by signal 2",
+            "health UNKNOWN cancelled | - | stopped by signal 2",
             "load_generator absent",
             "completeness UNKNOWN cancelled | measured 0 of 4 | \
              not measured: 4/s, 6/s, restarts, health (stopped by signal 2)",
@@ -107,7 +107,7 @@ fn whole_verdicts_of_endpoints() {
             "ttft_p99 UNKNOWN endpoint_not_ready | - | exit code 1",
             "success_rate UNKNOWN endpoint_not_ready | - | exit code 1",
             "restarts UNKNOWN endpoint_not_ready | - | exit code 1",
-            "health UNKNOWN endpoint_not_ready | exit code – → – | exit code 1",
+            "health UNKNOWN endpoint_not_ready | - | exit code 1",
             "load_generator absent",
             "endpoint FAIL endpoint_not_ready | - | exit code 1",
             "completeness UNKNOWN endpoint_not_ready | measured 0 of 4 | \
@@ -159,64 +159,5 @@ fn whole_verdicts_of_endpoints() {
         },
         "UNKNOWN",
         &["endpoint UNKNOWN endpoint_down | - | exited in a stopped run: signal 2"],
-    );
-}
-
-#[test]
-fn whole_verdicts_of_stability_rows() {
-    check(
-        "the counter rose",
-        |r| r.probes[0].after = reading(2.0),
-        "FAIL",
-        &["restarts FAIL counter_rose | 0 → 2 (+2) | -"],
-    );
-    check(
-        "the counter went down",
-        |r| (r.probes[0].before, r.probes[0].after) = (reading(5.0), reading(1.0)),
-        "UNKNOWN",
-        &["restarts UNKNOWN counter_reset | 5 → 1 (-4) | -"],
-    );
-    check(
-        "a probe that failed",
-        |r| r.probes[0].after = probe_failure("timed out after 10s"),
-        "UNKNOWN",
-        &[
-            "restarts UNKNOWN probe_failed | - | failed after the load: timed out after 10s",
-            "completeness UNKNOWN probe_failed | measured 3 of 4 | not measured: restarts",
-        ],
-    );
-    check(
-        "a probe that was never read",
-        |r| r.probes.clear(),
-        "UNKNOWN",
-        &[
-            "restarts UNKNOWN probe_failed | - | was not read before the load",
-            "health UNKNOWN not_measured | exit code – → – | was not read before the load",
-            "completeness UNKNOWN not_measured | measured 2 of 4 | not measured: restarts, health",
-        ],
-    );
-    check(
-        "unhealthy after the load",
-        |r| r.probes[1].after = reading(7.0),
-        "FAIL",
-        &["health FAIL unhealthy | exit code 0 → 7 | -"],
-    );
-    check(
-        "unhealthy before, unreadable after",
-        |r| (r.probes[1].before, r.probes[1].after) = (reading(1.0), probe_failure("no such file")),
-        "FAIL",
-        &[
-            "health FAIL unhealthy | exit code 1 → – | -",
-            "completeness UNKNOWN probe_failed | measured 3 of 4 | not measured: health",
-        ],
-    );
-    check(
-        "a health check that could not run",
-        |r| r.probes[1].after = probe_failure("no such file"),
-        "UNKNOWN",
-        &[
-            "health UNKNOWN probe_failed | exit code 0 → – | failed after the load: no such file",
-            "completeness UNKNOWN probe_failed | measured 3 of 4 | not measured: health",
-        ],
     );
 }

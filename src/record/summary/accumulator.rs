@@ -200,6 +200,12 @@ impl TrialAccumulator {
 }
 
 impl WindowRow {
+    /// Whether the endpoint was there for it. One that found nobody says nothing of what an idle endpoint can do.
+    pub(super) fn reached_the_endpoint(&self) -> bool {
+        use Outcome::{Cancelled, ConnectError, NoResponse, TlsError, Unsent};
+        !matches!(self.outcome, Cancelled | ConnectError | NoResponse | TlsError | Unsent)
+    }
+
     pub(super) fn new(record: &RequestRecord) -> Self {
         let since_begin = |at| since_begin(record, at);
         let known = |metric| match since_begin(record.finished_ns) {

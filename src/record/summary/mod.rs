@@ -5,6 +5,7 @@ mod gaps;
 mod health;
 mod hopeless;
 mod quantiles;
+mod resources;
 mod stand;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,13 @@ use gaps::GapHistogram;
 pub use hopeless::Hopeless;
 pub use quantiles::quantiles;
 use quantiles::{InOrder, evidence, metric_quantiles, of_ratio};
+pub use resources::resource_records;
+use resources::step_resources;
 
 use super::grade::Measure;
-use super::model::{DriftRecord, HealthRecord, Quantiles, RatioQuantiles, StepRecord, TrialRecord, WindowCounts};
+use super::model::{
+    DriftRecord, HealthRecord, Quantiles, RatioQuantiles, ResourceRecord, StepRecord, TrialRecord, WindowCounts,
+};
 
 use super::told::told;
 use crate::contract::{MetricUnit, RequestMetric, Slo};
@@ -52,6 +57,10 @@ pub struct TrialFacts {
     pub given_up: bool,
     /// From its start to the end of its last request.
     pub took_ns: u64,
+    /// What was sampled while the window lasted.
+    pub resources: Vec<ResourceRecord>,
+    /// Stability rows that broke while it ran.
+    pub unstable: Vec<String>,
     /// What the driver measured of itself; the rest is computed from the requests.
     pub health: HealthRecord,
 }
@@ -70,6 +79,8 @@ impl TrialFacts {
             complete: record.complete,
             given_up: record.given_up,
             took_ns: record.took_ns,
+            resources: record.resources.clone(),
+            unstable: record.unstable.clone(),
             health: record.health.clone(),
         }
     }
@@ -95,6 +106,8 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
         headroom: None,
         held: None,
         drift: drift_record(facts.load, &window),
+        resources: facts.resources.clone(),
+        unstable: facts.unstable.clone(),
         health: health::health(slo, facts, accumulator),
     };
     settle(slo, &mut record);
@@ -165,6 +178,7 @@ pub fn summarise_step(
         reasoning_share: totals.reasoning_share,
         metrics,
         ratios,
+        resources: step_resources(&pool),
         trials: trials.iter().map(|(trial, _)| trial.clone()).collect(),
         not_measured,
     }

@@ -116,7 +116,7 @@ pub(super) fn evidence(
         }
         evidence.n += 1;
         violated.push(if standing == Standing::Violation { 1.0 } else { 0.0 });
-        if window.alone.contains(row) {
+        if row.reached_the_endpoint() && window.alone.contains(row) {
             evidence.alone.n += 1;
             evidence.alone.violations += u64::from(standing == Standing::Violation);
         }

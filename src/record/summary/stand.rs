@@ -26,8 +26,8 @@ pub(super) fn headroom(slo: &Slo, trial: &TrialRecord) -> Option<f64> {
     smallest
 }
 
-/// A trial held if its violations are within every budget, nothing piled up and nothing is missing; it did not if known
-/// violations exceed a budget or requests piled up. One that shows neither, that is void, or
+/// A trial held if its violations are within every budget, nothing piled up, no stability row broke while it ran, every
+/// limited resource is within its limit, and nothing is missing; it did not if one of these is known to be otherwise. One that shows neither, that is void, or
 /// whose requests were refused for what they are, is not known.
 pub(super) fn held(slo: &Slo, trial: &TrialRecord) -> Option<bool> {
     if trial.is_void() || trial.refused().is_some() {
@@ -36,7 +36,8 @@ pub(super) fn held(slo: &Slo, trial: &TrialRecord) -> Option<bool> {
     let evidence = || paired(slo, trial);
     let over = |violations: u64, objective: &Objective, n| violations > objective.budget().floor_of(n);
     let broke = evidence().any(|(objective, found)| over(found.violations, objective, found.n));
-    if broke || trial.drift.is_some_and(|drift| drift.drifting) {
+    let unstable = !trial.unstable.is_empty() || slo.resources.iter().any(|limit| limit.is_broken_by(trial));
+    if broke || unstable || trial.drift.is_some_and(|drift| drift.drifting) {
         return Some(false);
     }
     let within = |(objective, found): (&Objective, &ObjectiveEvidence)| {
@@ -44,7 +45,8 @@ pub(super) fn held(slo: &Slo, trial: &TrialRecord) -> Option<bool> {
             && found.n > 0
             && !over(found.violations.saturating_add(found.undecided), objective, found.n)
     };
-    (trial.complete && evidence().all(within)).then_some(true)
+    let within_resources = slo.resources.iter().all(|limit| limit.is_held_by(trial));
+    (trial.complete && evidence().all(within) && within_resources).then_some(true)
 }
 
 /// The objectives with their evidence, which a summary keeps in the same order.

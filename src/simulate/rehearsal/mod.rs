@@ -63,6 +63,8 @@ pub fn rehearse_trial(
         complete: !flown.given_up,
         given_up: flown.given_up,
         took_ns: flown.took_ns,
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health: ideal_health(&schedule, counts.window),
     };
     let record = summarise_trial(slo, &facts, &flown.accumulator);

@@ -21,6 +21,7 @@ fn slo() -> Slo {
             Objective::Percentile { metric: RequestMetric::Ttft, quantile: share(990_000), at_most: SECOND },
             Objective::Attainment { at_least: share(500_000) },
         ],
+        resources: Vec::new(),
         at: Load::Clients(1),
         capacity: None,
     }

@@ -1,4 +1,5 @@
 mod queues;
+mod resources;
 
 use super::*;
 use crate::contract::{Objective, RequestLimits, RequestMetric};
@@ -22,7 +23,7 @@ fn percentile(metric: RequestMetric, ppm: u32, at_most: u64) -> Objective {
 }
 
 fn slo(objectives: Vec<Objective>, request: RequestLimits) -> Slo {
-    Slo { request, objectives, at: Load::RateMilli(rate(4_000)), capacity: None }
+    Slo { request, objectives, resources: Vec::new(), at: Load::RateMilli(rate(4_000)), capacity: None }
 }
 
 fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts {
@@ -37,6 +38,8 @@ fn facts(load: Load, planned: Option<TrialCounts>, window_ns: u64) -> TrialFacts
         complete: true,
         given_up: false,
         took_ns: 0,
+        resources: Vec::new(),
+        unstable: Vec::new(),
         health: healthy(),
     }
 }

@@ -119,10 +119,26 @@ pub(super) async fn run(
     stdout: &mut Capture,
     stderr: &mut Capture,
 ) -> Result<ExitStatus, RunError> {
+    run_with(command, &[], folder, within, stdout, stderr).await
+}
+
+/// The same, with variables added to the environment.
+///
+/// # Errors
+/// Likewise.
+pub(super) async fn run_with(
+    command: &[String],
+    environment: &[(String, String)],
+    folder: &Path,
+    within: Duration,
+    stdout: &mut Capture,
+    stderr: &mut Capture,
+) -> Result<ExitStatus, RunError> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| RunError::Start(io::ErrorKind::InvalidInput.into()))?;
     let mut child = Command::new(program)
         .args(arguments)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
