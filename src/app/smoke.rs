@@ -15,7 +15,7 @@ use super::cli::{PlanFormat, SmokeArguments};
 use super::exit::{Exit, Failure};
 use super::gate::{color, print, runtime, width};
 use super::interrupt::Interrupt;
-use super::prepare::{build_workload, choose_port, fill, read_cases, read_contract};
+use super::prepare::{build_workload, choose_port, fill, headers_of_pages, read_cases, read_contract};
 use super::usage::{Asking, Payloads, Plain, is_refusal, leave_out};
 use super::warm::warm_up;
 use crate::contract::{
@@ -116,7 +116,11 @@ async fn probe_all(watched: &Watched, context: &Context, mask: impl Fn(String) -
         }
     });
     let (rows, resources) = tokio::join!(join_all(rows), join_all(resources));
-    let masked = |answer: ProbeAnswer| ProbeAnswer { failure: answer.failure.map(&mask), ..answer };
+    let masked = |answer: ProbeAnswer| ProbeAnswer {
+        failure: answer.failure.map(&mask),
+        of: answer.of.into_iter().map(&mask).collect(),
+        ..answer
+    };
     rows.into_iter().chain(resources).map(masked).collect()
 }
 
@@ -244,7 +248,8 @@ async fn carry_out(
     arguments: &SmokeArguments,
     interrupt: &Interrupt,
 ) -> Result<(SmokeReport, Vec<Smoked>), Failure> {
-    let target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
+    target.mask_also(&headers_of_pages(&subject.watched.stability, &subject.watched.resources));
     let Payloads { workload, mut plain } = subject.payloads;
     let clock = Clock::start();
     let mut lane = Arc::new(Lane {

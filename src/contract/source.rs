@@ -17,7 +17,7 @@ pub struct StabilityRow {
     pub name: String,
     /// What is asked.
     pub probe: StabilityProbe,
-    /// Nobody wrote the row: it comes with a launched endpoint, and is left out where this machine cannot answer it.
+    /// Nobody wrote the row: it comes with an endpoint of this machine, and is left out where that cannot answer it.
     pub automatic: bool,
 }
 

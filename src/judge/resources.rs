@@ -41,7 +41,7 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
     if let Some(void) = trials.iter().find(|trial| trial.is_void()) {
         return Check { reason: Reason::GeneratorSaturated, note: Some(void.health.faults.join("; ")), ..seen };
     }
-    if let Some(index) = trials.iter().position(|trial| !limit.is_held_by(trial)) {
+    if let Some(index) = trials.iter().position(|trial| trial.complete && !limit.is_held_by(trial)) {
         let (reason, note) = missing(limit, records.get(index).copied().flatten());
         return Check { reason, note: Some(note), ..seen };
     }
@@ -52,10 +52,10 @@ fn check(limit: &ResourceLimit, scene: &Scene<'_>) -> Check {
     Check { status: Status::Pass, reason: Reason::Held, ..seen }
 }
 
-/// A figure with as many digits as it takes to tell it from the limit.
+/// A figure; one that three digits would not tell from the limit below it, with all of its digits.
 fn apart(limit: &ResourceLimit, figure: f64) -> String {
-    let (shown, limit_shown) = (limit.show(figure), limit.show(limit.at_most));
-    if shown == limit_shown && figure > limit.at_most { format!("{figure} (limit {})", limit.at_most) } else { shown }
+    let is_close = figure > limit.at_most && figure < limit.at_most * 1.01;
+    if is_close { format!("{figure} (limit {})", limit.at_most) } else { limit.show(figure) }
 }
 
 /// A figure, and of how many trials it is the worst.

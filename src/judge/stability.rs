@@ -167,8 +167,8 @@ impl<'a> Readings<'a> {
             Across::Max | Across::Each => rises.values().copied().fold(0.0, f64::max),
             Across::Sum => total,
         };
-        let rose = first_rise.map(|(rise, when)| match total > rise {
-            true => format!("rose by {total}, first by {rise} {when}"),
+        let rose = first_rise.map(|(rise, when)| match worst > rise {
+            true => format!("rose by {worst}, first by {rise} {when}"),
             false => format!("rose by {rise} {when}"),
         });
         match (worst > max_increase, reset) {
@@ -202,8 +202,8 @@ impl<'a> Readings<'a> {
             Some(code) => Finding::unknown(
                 Reason::NotMeasured,
                 format!(
-                    "the last code was {code} before the load, so that a repeat would not be seen; clear it, or count the lines of \
-                     the kernel's log with `kernel_log`"
+                    "it showed {code} before the load, so that a repeat would not be seen; clear it, or watch what counts instead, \
+                     as `kernel_log` does"
                 ),
             ),
             None => Finding::held(),

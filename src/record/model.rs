@@ -516,7 +516,7 @@ pub struct ProbeRecord {
     /// What was asked: `command`, `prometheus`, `docker` and so on.
     #[serde(default)]
     pub source: String,
-    /// The row comes by itself with a launched endpoint.
+    /// The row comes by itself with an endpoint of this machine.
     #[serde(default)]
     pub automatic: bool,
     /// The largest rise that passes; `null` for anything but a counter.

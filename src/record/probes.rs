@@ -48,14 +48,19 @@ impl ResourceLimit {
         trial.resources.iter().find(|found| found.name == self.resource)?.statistic(self.statistic)
     }
 
-    /// Whether a trial is above it.
+    /// Whether a trial is shown to be above it. One sample shows that of the largest; any other figure takes a whole window and
+    /// enough samples.
     pub fn is_broken_by(&self, trial: &TrialRecord) -> bool {
-        self.figure(trial).is_some_and(|figure| figure > self.at_most)
+        let is_shown = self.statistic == Statistic::Max || trial.complete && self.is_densely_sampled(trial);
+        is_shown && self.figure(trial).is_some_and(|figure| figure > self.at_most)
     }
 
     /// Whether a trial is shown to be within it: by enough samples.
     pub fn is_held_by(&self, trial: &TrialRecord) -> bool {
-        let dense = trial.resources.iter().any(|found| found.name == self.resource && found.is_dense());
-        dense && self.figure(trial).is_some_and(|figure| figure <= self.at_most)
+        self.is_densely_sampled(trial) && self.figure(trial).is_some_and(|figure| figure <= self.at_most)
+    }
+
+    fn is_densely_sampled(&self, trial: &TrialRecord) -> bool {
+        trial.resources.iter().any(|found| found.name == self.resource && found.is_dense())
     }
 }

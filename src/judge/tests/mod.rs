@@ -1,5 +1,6 @@
 mod capacity;
 mod generator;
+mod resources;
 mod several;
 mod stability;
 mod stops;

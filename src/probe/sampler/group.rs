@@ -28,7 +28,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 struct Member {
     resource: Resource,
-    /// What was read last, of a counter.
+    /// What was read last, whole.
     last: Option<Reading>,
 }
 
