@@ -173,6 +173,8 @@ pub(super) enum SchemaKind {
     Request,
     /// `audit.json`.
     Audit,
+    /// A baseline record.
+    Baseline,
     /// A profile of the simulated endpoint.
     Profile,
 }

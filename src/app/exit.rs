@@ -43,7 +43,7 @@ impl Exit {
     /// What a verdict exits with.
     pub(super) fn of_verdict(verdict: &Verdict) -> Self {
         match verdict.overall {
-            Status::Pass => Self::Pass,
+            Status::Pass | Status::Accepted => Self::Pass,
             Status::Fail => Self::Fail,
             Status::Unknown if verdict.unknown_blocks => Self::Unknown,
             Status::Unknown => Self::Pass,

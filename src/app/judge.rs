@@ -60,8 +60,7 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
 
 /// Numbers that no run can have would stop what computes with them.
 fn bound(contract: &Contract, result: &RunResult, path: &Path) -> Result<(), Failure> {
-    let searched = result.searches.iter().flat_map(|search| &search.steps);
-    for step in result.steps.iter().chain(searched) {
+    for step in result.all_steps() {
         let is_rate = step.load.rate().is_none_or(|rate| Rate::from_milli(rate.milli()).is_some())
             && step.load.rate().is_some() == contract.slo.at.rate().is_some();
         let counts = step.trials.iter().filter_map(|trial| trial.planned);
@@ -125,8 +124,7 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
         ))
         .hint("the load, the seed or the request was changed"));
     }
-    let searched = result.searches.iter_mut().flat_map(|search| &mut search.steps);
-    for step in result.steps.iter_mut().chain(searched) {
+    for step in result.all_steps_mut() {
         let mut again = Vec::new();
         for record in &step.trials {
             let planned = planned(contract, record, step.load);
@@ -157,8 +155,6 @@ fn planned(contract: &Contract, record: &TrialRecord, load: Load) -> PlannedTria
 
 /// The schedules of all open-loop trials, by the trial's number.
 fn schedules(contract: &Contract, result: &RunResult) -> BTreeMap<u32, Schedule> {
-    let searched = result.searches.iter().flat_map(|search| &search.steps);
-    let trials =
-        result.steps.iter().chain(searched).flat_map(|step| step.trials.iter().map(|trial| (trial, step.load)));
+    let trials = result.all_steps().flat_map(|step| step.trials.iter().map(|trial| (trial, step.load)));
     trials.filter_map(|(trial, load)| Some((trial.trial, planned(contract, trial, load).schedule()?))).collect()
 }

@@ -41,6 +41,9 @@ impl Teller {
         let what = match part {
             Part::Step => "",
             Part::Search => "search at ",
+            Part::Against => "against the baseline, at ",
+            Part::Confirm => "to confirm, at ",
+            Part::Curve => "around the capacity, at ",
         };
         let head = format!("[trial {}] {what}{}", planned.trial, planned.load);
         if !self.live {

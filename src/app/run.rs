@@ -23,8 +23,8 @@ use crate::judge::conclude;
 use crate::judge::planning::forecast;
 use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BudgetRecord, Completeness, Hopeless, RESULT_SCHEMA, Readiness, RequestLog, RunFolder, RunResult,
-    Stop, summarise_trial,
+    AuditRecord, BudgetRecord, Completeness, Hopeless, Origin, RESULT_SCHEMA, Readiness, RequestLog, RunFolder,
+    RunResult, Stop, summarise_trial,
 };
 use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
@@ -135,11 +135,17 @@ impl Run {
             plan_digest: campaign.digest(),
             workload_digest: self.lane.workload.digest().clone(),
             fingerprint: None,
+            origin: Origin::default(),
             endpoint,
             audit: self.audit.clone(),
             stopped: state.stop,
             steps: state.measured.steps(&campaign.loads()),
             searches: state.measured.searches(),
+            curve: state.measured.curve(),
+            baseline: None,
+            against: state.measured.against(),
+            confirm: state.measured.confirm(),
+            comparison: None,
             capacity: None,
             probes: state.probes.into_records(),
             completeness: Completeness::default(),

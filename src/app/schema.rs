@@ -11,6 +11,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
         SchemaKind::Result => report::json(&record::result_schema()),
         SchemaKind::Request => report::json(&record::request_schema()),
         SchemaKind::Audit => report::json(&record::audit_schema()),
+        SchemaKind::Baseline => report::json(&record::baseline_schema()),
         SchemaKind::Profile => report::json(&simulate::profile_schema()),
     };
     print(&text)?;

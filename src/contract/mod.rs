@@ -3,6 +3,7 @@
 //! Text becomes a value with places (`document`), the value is held against the generated schema (`schema`, `explain`), what
 //! the schema accepts is read into a mirror of the written form (`raw`), and that is given its meaning (`meaning`).
 
+mod baseline;
 mod document;
 mod explain;
 mod fault;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+pub use baseline::*;
 pub use fault::{Fault, render_faults};
 pub use meaning::LONGEST;
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};

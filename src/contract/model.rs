@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
+use super::baseline::BaselinePlan;
 use super::metric::{Objective, RequestLimits};
 use super::source::{Resource, ResourceLimit, StabilityRow};
 use crate::audio::PcmFormat;
@@ -36,6 +37,8 @@ pub struct Contract {
     pub stability: Vec<StabilityRow>,
     /// What is sampled while trials run.
     pub resources: Vec<Resource>,
+    /// With what a run is compared; `None` where it is not.
+    pub baseline: Option<BaselinePlan>,
     /// How many full replies to keep.
     pub samples: Samples,
     /// What follows from a verdict that is not clear.
@@ -127,7 +130,7 @@ pub enum HeaderSource {
 }
 
 /// An endpoint that the gate starts and stops itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
     /// What to start.
     pub what: LaunchWhat,
@@ -348,6 +351,8 @@ pub struct Samples {
 pub struct Policy {
     /// Whether UNKNOWN blocks.
     pub unknown: UnknownPolicy,
+    /// Whether it blocks that there is no baseline yet.
+    pub missing_baseline: UnknownPolicy,
 }
 
 /// Whether UNKNOWN blocks.

@@ -89,7 +89,7 @@ fn a_contract_is_understood() {
     let ids: Vec<String> = contract.slo.objectives.iter().map(Objective::id).collect();
     assert_eq!(ids, ["ttft_p99", "attainment"]);
     assert_eq!(contract.samples, Samples { keep: 5 });
-    assert_eq!(contract.policy, Policy { unknown: UnknownPolicy::Block });
+    assert_eq!(contract.policy, Policy { unknown: UnknownPolicy::Block, missing_baseline: UnknownPolicy::Warn });
     assert_eq!(contract.workload.seed, 1);
 }
 

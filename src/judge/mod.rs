@@ -28,6 +28,7 @@ pub use long_run::warm_up_too_short;
 pub use stability::{broke, unstable};
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
+use crate::compare::compare_run;
 use crate::contract::{Contract, Plan, UnknownPolicy};
 use crate::record::{BudgetRecord, RunResult, SearchEnd, SearchRecord, StepRecord, TrialRecord};
 use crate::search::{Campaign, Next, history, seed_searches};
@@ -41,6 +42,7 @@ pub fn conclude(contract: &Contract, result: &mut RunResult) {
     result.budget = budget(contract, result);
     end_searches(contract, result);
     result.capacity = capacity(contract, result);
+    result.comparison = compare_run(contract, result);
     result.completeness = completeness(contract, result);
     result.verdict = Some(judge(contract, result));
 }
@@ -51,7 +53,7 @@ fn budget(contract: &Contract, result: &RunResult) -> BudgetRecord {
     BudgetRecord {
         limit_ns: contract.evidence.budget.of(result.plan).as_nanos() as u64,
         spent_ns: tried.iter().map(|tried| tried.record.took_ns).sum(),
-        exhausted: Campaign::new(contract, result.plan).next(&tried) == Next::OutOfTime,
+        exhausted: Campaign::of(contract, result).next(&tried) == Next::OutOfTime,
     }
 }
 

@@ -47,6 +47,7 @@ fn symbol(status: Option<Status>) -> &'static str {
     match status {
         Some(Status::Pass) => "✅",
         Some(Status::Fail) => "❌",
+        Some(Status::Accepted) => "☑️",
         Some(Status::Unknown) | None => "❔",
     }
 }

@@ -15,6 +15,9 @@ pub struct Measured {
     /// In the order in which they were made.
     made: Vec<(Part, Load, TrialRecord)>,
     steps: BTreeMap<Load, Vec<Trial>>,
+    against: BTreeMap<Load, Vec<Trial>>,
+    curve: BTreeMap<Load, Vec<Trial>>,
+    confirm: BTreeMap<Load, Vec<Trial>>,
     searches: Vec<SearchRecord>,
     /// The requests of the search's last load, in case its trial is repeated.
     last: Vec<Trial>,
@@ -31,6 +34,9 @@ impl Measured {
         self.made.push((part, load, record.clone()));
         match part {
             Part::Step => self.steps.entry(load).or_default().push((record, requests)),
+            Part::Against => self.against.entry(load).or_default().push((record, requests)),
+            Part::Curve => self.curve.entry(load).or_default().push((record, requests)),
+            Part::Confirm => self.confirm.entry(load).or_default().push((record, requests)),
             Part::Search => self.add_to_search(load, record, requests),
         }
     }
@@ -61,8 +67,27 @@ impl Measured {
         loads.iter().map(step).collect()
     }
 
+    /// The trials against the baseline's capacity.
+    pub fn against(&mut self) -> Vec<StepRecord> {
+        summaries(&mut self.against)
+    }
+
+    /// The headroom curve, as far as it was measured.
+    pub fn curve(&mut self) -> Vec<StepRecord> {
+        summaries(&mut self.curve)
+    }
+
+    /// The trials that confirm a suspected loss.
+    pub fn confirm(&mut self) -> Vec<StepRecord> {
+        summaries(&mut self.confirm)
+    }
+
     /// The searches that were begun.
     pub fn searches(&mut self) -> Vec<SearchRecord> {
         std::mem::take(&mut self.searches)
     }
+}
+
+fn summaries(steps: &mut BTreeMap<Load, Vec<Trial>>) -> Vec<StepRecord> {
+    std::mem::take(steps).into_iter().map(|(load, trials)| summarise_step(load, &trials, None)).collect()
 }

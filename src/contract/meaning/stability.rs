@@ -19,7 +19,10 @@ use crate::contract::source::{
 const LAST_XID: &str = "DCGM_FI_DEV_XID_ERRORS";
 
 /// The rows that a verdict has of itself.
-const ROWS: [&str; 6] = ["all_limits", "capacity", "endpoint", "plausibility", "load_generator", "completeness"];
+const ROWS: [&str; 7] =
+    ["all_limits", "capacity", "endpoint", "plausibility", "load_generator", "completeness", "baseline"];
+/// What the names of the rows of a comparison end with.
+const CHANGE: &str = "_change";
 
 impl Meaning<'_> {
     /// The rows, with those that come by themselves; `None` when one is wrong. Their names must differ from those of the
@@ -39,7 +42,7 @@ impl Meaning<'_> {
         for (index, row) in written.into_iter().enumerate() {
             let pointer = join("/stability", &index.to_string());
             if let Some(name) = row.as_ref().and_then(|row| row.name.as_ref())
-                && !names.insert(name.0.clone())
+                && (!names.insert(name.0.clone()) || name.0.ends_with(CHANGE))
             {
                 let message = format!("the name `{}` is used by another row of the verdict; write another", name.0);
                 self.fault(&join(&pointer, "name"), message);

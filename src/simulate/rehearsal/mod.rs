@@ -11,7 +11,7 @@ use super::profile::Profile;
 use crate::contract::{Contract, Plan, Slo};
 use crate::judge::conclude;
 use crate::record::{
-    BudgetRecord, Completeness, EndpointKind, EndpointRecord, HealthRecord, Hopeless, RESULT_SCHEMA, Readiness,
+    BudgetRecord, Completeness, EndpointKind, EndpointRecord, HealthRecord, Hopeless, Origin, RESULT_SCHEMA, Readiness,
     RunResult, TrialAccumulator, TrialFacts, TrialRecord, quantiles, summarise_trial,
 };
 use crate::schedule::{PlannedTrial, Schedule, TrialShape};
@@ -105,11 +105,17 @@ pub fn rehearse(contract: &Contract, plan: Plan, mut stage: impl FnMut(&PlannedT
         plan_digest: Digest::of(&[]),
         workload_digest: Digest::of(&[]),
         fingerprint: None,
+        origin: Origin::default(),
         endpoint: simulated(contract),
         audit: None,
         stopped: None,
         steps: measured.steps(&campaign.loads()),
         searches: measured.searches(),
+        curve: measured.curve(),
+        baseline: None,
+        against: measured.against(),
+        confirm: measured.confirm(),
+        comparison: None,
         capacity: None,
         probes: Vec::new(),
         completeness: Completeness::default(),

@@ -1,0 +1,1 @@
+//! Under which circumstances a run is made: the machine, the endpoint and the commit that is served.
