@@ -3,6 +3,7 @@
 //! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
 mod audit;
+mod change;
 mod conclusion;
 mod escape;
 mod figures;
