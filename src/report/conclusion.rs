@@ -234,7 +234,7 @@ fn open_rows(result: &RunResult) -> Option<String> {
         parts.push(format!("Accepted by review: {}.", listed(&accepted)));
     }
     if verdict.overall == Status::Unknown && !verdict.unknown_blocks {
-        parts.push("The policy does not let this UNKNOWN block.".to_owned());
+        parts.push("The policy does not let UNKNOWN block.".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(" "))
 }
