@@ -3,6 +3,7 @@
 mod audit;
 mod baseline;
 mod capacity;
+mod comparable;
 mod comparison;
 mod fingerprint;
 pub mod grade;
@@ -16,6 +17,7 @@ mod told;
 pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
 pub use baseline::*;
 pub use capacity::{Binding, CapacityRecord, SearchEnd, SearchRecord};
+pub use comparable::contract_part;
 pub use comparison::{Change, Comparison, Difference, Weakening};
 pub use fingerprint::{Fingerprint, Origin};
 pub use grade::grade;
