@@ -3,10 +3,14 @@
 //! One record, many stores: each is one file behind the trait [`Store`]. The choice is made by the commit that a record was
 //! measured at, never by its date.
 
+pub mod artifact;
+pub mod s3;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::record::BaselineRecord;
+use crate::units::Digest;
 
 /// The largest record that is read, in bytes; one of 5 loads with 8 trials has some 100 kB.
 pub const LARGEST_RECORD: u64 = 16 << 20;
@@ -53,4 +57,83 @@ pub enum StoreFailure {
     /// The store cannot be asked, or refuses; the text ends with the next step.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// The longest name of a folder that is made of a contract's name.
+const LONGEST_SLUG: usize = 64;
+
+/// The folder of a contract in stores that have folders: lower-case letters, digits and `-`. Where the name had to be changed
+/// for that, the beginning of its digest follows, so that two names never share a folder.
+pub(super) fn slug(name: &str) -> String {
+    let kept = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let slug: String = name.chars().take(LONGEST_SLUG).map(kept).collect();
+    if slug == name && !name.is_empty() {
+        return slug;
+    }
+    let digest = Digest::of(name.as_bytes());
+    format!("{slug}-{}", digest.as_str().get(..8).unwrap_or_default())
+}
+
+/// The most letters of a stranger's text that a message repeats.
+const LONGEST_QUOTE: usize = 200;
+
+/// What a server said, fit for a message: on one line, bounded and without control characters.
+fn plain(text: &str) -> String {
+    let visible = text.chars().take(LONGEST_QUOTE * 8).map(|letter| if letter.is_control() { ' ' } else { letter });
+    let visible: String = visible.collect();
+    let mut words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = words.char_indices().nth(LONGEST_QUOTE) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
+
+/// The causes of an error from the outermost to the innermost, none said twice.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    plain(&texts.join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, slug};
+
+    #[test]
+    fn a_name_that_is_a_folder_already_stays() {
+        assert_eq!(slug("gamma-26b-chat"), "gamma-26b-chat");
+        assert_eq!(slug(&"a".repeat(64)), "a".repeat(64));
+    }
+
+    /// The digits are those of `printf %s NAME | sha256sum`.
+    #[test]
+    fn a_name_that_is_changed_carries_its_digest() {
+        let rows = [
+            ("Gamma 26B", "gamma-26b-dd835934"),
+            ("gamma/26b", "gamma-26b-3814fbd1"),
+            ("gamma.26b", "gamma-26b-6445dd05"),
+            ("..", "---5ec1f7e7"),
+            ("größe", "gr--e-d353a267"),
+            ("", "-e3b0c442"),
+        ];
+        for (name, folder) in rows {
+            assert_eq!(slug(name), folder, "{name}");
+        }
+        assert_ne!(slug(&format!("{}b", "a".repeat(64))), slug(&format!("{}c", "a".repeat(64))));
+    }
+
+    #[test]
+    fn a_stranger_s_text_is_one_bounded_line() {
+        assert_eq!(plain("a\r\n\tb \u{1b}[31m c"), "a b [31m c");
+        let long = plain(&"x".repeat(100_000));
+        assert_eq!(long, format!("{}…", "x".repeat(200)));
+    }
 }
