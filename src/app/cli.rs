@@ -91,6 +91,9 @@ pub(super) struct GateArguments {
     /// Folder in which the run's own folder is made.
     #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
     pub(super) runs: PathBuf,
+    /// The contract of the endpoint without the change: both are measured in turn on this machine, and compared trial by trial.
+    #[arg(long, value_name = "BASE_CONTRACT")]
+    pub(super) pair: Option<PathBuf>,
     /// What `goodput audit` found on this machine [default: .goodput/audit.json, where there is one].
     #[arg(long, value_name = "FILE")]
     pub(super) audit: Option<PathBuf>,

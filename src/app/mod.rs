@@ -6,6 +6,7 @@ mod exit;
 mod gate;
 mod interrupt;
 mod judge;
+mod pair;
 mod prepare;
 mod probes;
 mod progress;

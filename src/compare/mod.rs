@@ -7,7 +7,9 @@ mod reference;
 pub use reference::Reference;
 
 use crate::contract::{BaselinePlan, Contract};
-use crate::record::{BaselineRecord, Comparison, RunResult};
+use crate::judge::{Reason, Status};
+use crate::record::{BaselineRecord, Change, Comparison, RecordTrial, RunResult};
+use crate::units::Share;
 
 /// Two records and the rules by which they are compared.
 #[derive(Debug, Clone, Copy)]
@@ -36,4 +38,27 @@ pub fn compare_run(contract: &Contract, result: &RunResult) -> Option<Comparison
     let head = BaselineRecord::of(result);
     let is_paired = used.chosen.as_ref().is_some_and(|chosen| chosen.why == crate::record::Why::Paired);
     Some(compare(Sides { base, head: &head, contract, rules, is_paired }))
+}
+
+/// What pairs of trials at the reference's load say of a loss that was suspected.
+pub fn confirm(contract: &Contract, reference: &Reference, base: &[RecordTrial], head: &[RecordTrial]) -> Change {
+    Change {
+        metric: "goodput".to_owned(),
+        load: Some(reference.load()),
+        base: None,
+        head: None,
+        ratio: None,
+        interval: None,
+        confidence: None,
+        method: None,
+        margin: contract.baseline.as_ref().map_or(Share::ONE.rest(), |plan| plan.margin),
+        base_trials: base.len() as u32,
+        head_trials: head.len() as u32,
+        status: Status::Unknown,
+        reason: Reason::NotMeasured,
+        significant: false,
+        material: false,
+        gates: false,
+        note: None,
+    }
 }

@@ -568,6 +568,10 @@ pub struct ProbeRecord {
     /// Read between trials, in their order.
     #[serde(default)]
     pub between: Vec<TrialReading>,
+    /// Read again before the trial with this number, because something else had the machine since the reading before: what
+    /// changed between these two is not this run's load.
+    #[serde(default)]
+    pub anew: Vec<TrialReading>,
     /// Read after the last drain.
     pub after: Option<Reading>,
 }

@@ -184,6 +184,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         comparison: None,
         capacity: None,
         probes: vec![ProbeRecord {
+            anew: Vec::new(),
             name: "restart_count".to_owned(),
             kind: ProbeKind::Counter,
             source: "command".to_owned(),
