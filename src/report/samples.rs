@@ -181,6 +181,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         baseline: None,
         against: Vec::new(),
         confirm: Vec::new(),
+        calibration: None,
         comparison: None,
         capacity: None,
         probes: vec![ProbeRecord {

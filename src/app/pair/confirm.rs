@@ -35,14 +35,15 @@ pub(in crate::app) async fn confirm(
         return;
     }
     let answer = match Reference::of(head.contract(), used, head.fingerprint()) {
-        Some(reference) => match beside.side(head, plan) {
+        // Without a curve, pairs of trials at one load say nothing of the capacity.
+        Some(reference @ Reference::Shift { .. }) => match beside.side(head, plan) {
             Ok(mut base) => {
                 around.teller.say("goodput: a loss is suspected; both endpoints are measured in turn to confirm it");
                 measure(head, &mut base, &reference, plan, used, around).await
             }
             Err(failure) => format!("the loss was not confirmed: {}", failure.text()),
         },
-        None => "the loss was not confirmed: no trial was made at the baseline's capacity".to_owned(),
+        _ => "the loss was not confirmed: the baseline has no headroom curve, as `--plan baseline` measures it".to_owned(),
     };
     around.teller.say(&format!("goodput: {answer}"));
     used.asked.push(Asked { store: STORE.to_owned(), answer });
@@ -79,6 +80,9 @@ async fn measure(
 
 async fn pairs(duo: &mut Duo<'_>, reference: &Reference, limit: Duration, around: Around<'_>) -> String {
     let load = reference.load();
+    let Some(margin) = duo.head().contract().baseline.as_ref().map(|rules| rules.margin) else {
+        return "the loss was not confirmed: the contract names no margin".to_owned();
+    };
     let most = LOOKS[LOOKS.len() - 1] as u32;
     for place in 0..most {
         let contract = duo.head().contract();
@@ -96,7 +100,7 @@ async fn pairs(duo: &mut Duo<'_>, reference: &Reference, limit: Duration, around
         let (base, head) = (trials(duo.base(), load), trials(duo.head(), load));
         let counted = base.len().min(head.len());
         if LOOKS.contains(&counted)
-            && compare::confirm(duo.head().contract(), reference, &base, &head).status != Status::Unknown
+            && compare::confirm(reference, &base, &head, margin).status != Status::Unknown
         {
             return format!("the suspected loss was looked at with {counted} pairs of trials");
         }

@@ -14,7 +14,7 @@ use crate::search::{Campaign, Next, Part};
 use crate::units::Load;
 
 /// The stream of random words that tells which endpoint is first.
-const PAIR_STREAM: u64 = 6;
+const PAIR_STREAM: u64 = 48;
 
 /// One of two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -15,7 +15,7 @@ use crate::compare::Reference;
 use crate::contract::{PairWhen, Plan};
 use crate::drive::open_file_limit;
 use crate::judge::planning::forecast;
-use crate::record::{AuditRecord, BaselineUse, RunFolder, RunResult};
+use crate::record::{AuditRecord, BaselineUse, Calibration, RunFolder, RunResult};
 use crate::report::cost;
 use crate::search::{Campaign, Next};
 
@@ -55,6 +55,12 @@ impl Run {
     /// The same, with the endpoint of this contract measured beside its own, in place of one that the contract itself names.
     pub(super) fn beside(self, base: Source) -> Self {
         Self { base: Some(Beside::named(base)), ..self }
+    }
+
+    /// The same, with what `goodput baseline calibrate` found on this machine.
+    pub(super) fn calibrated(mut self, calibration: Option<Calibration>) -> Self {
+        self.head.set_calibration(calibration);
+        self
     }
 
     /// The run's folder.

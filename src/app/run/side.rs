@@ -17,11 +17,12 @@ use crate::app::usage::{Payloads, Plain, leave_out};
 use crate::app::warm::{Warm, describe, warm_up};
 use crate::contract::{Contract, Plan};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, run_trial};
-use crate::endpoint::Running;
+use crate::endpoint::{Running, http_client};
+use crate::fingerprint::{fingerprint, origin};
 use crate::judge::conclude;
 use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BaselineUse, BudgetRecord, Completeness, EndpointRecord, Fingerprint, Hopeless, Origin, RESULT_SCHEMA,
+    AuditRecord, BaselineUse, BudgetRecord, Calibration, Completeness, EndpointRecord, Fingerprint, Hopeless, Origin, RESULT_SCHEMA,
     Readiness, RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
 use crate::schedule::{PlannedTrial, TrialShape};
@@ -46,6 +47,7 @@ pub(in crate::app) struct Side {
     endpoint: Option<EndpointRecord>,
     fingerprint: Option<Fingerprint>,
     origin: Origin,
+    calibration: Option<Calibration>,
     probes: Option<Probes>,
     measured: Measured,
     stop: Option<Stop>,
@@ -115,6 +117,7 @@ impl Side {
             endpoint: None,
             fingerprint: None,
             origin: Origin::default(),
+            calibration: None,
             probes: None,
             measured: Measured::default(),
             stop: None,
@@ -148,6 +151,11 @@ impl Side {
     /// Notes why no trial follows; the first reason stays.
     pub(in crate::app) fn stop_for(&mut self, stop: Stop) {
         self.stop.get_or_insert(stop);
+    }
+
+    /// How often the gate would be wrong on this machine, as it was found before.
+    pub(in crate::app) fn set_calibration(&mut self, calibration: Option<Calibration>) {
+        self.calibration = calibration;
     }
 
     /// Whether this process starts and stops the endpoint.
@@ -196,7 +204,7 @@ impl Side {
             None => {
                 self.probes = Some(Probes::new(&self.contract.stability, &context));
                 if is_ready {
-                    self.note_circumstances();
+                    self.note_circumstances(around).await?;
                     self.ask_before(around).await;
                 }
             }
@@ -205,8 +213,27 @@ impl Side {
     }
 
     /// Under which circumstances the endpoint that now runs is measured, and what it serves.
-    fn note_circumstances(&mut self) {
-        (self.fingerprint, self.origin) = (None, Origin::default());
+    async fn note_circumstances(&mut self, around: Around<'_>) -> Result<(), Failure> {
+        let endpoint = &self.contract.endpoint;
+        let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let (digest, secrets) = (self.lane.workload.digest(), self.lane.target.secrets());
+        let found = fingerprint(&self.contract, digest, &self.source.folder, &client, secrets);
+        tokio::select! {
+            biased;
+            () = around.interrupt.token().cancelled() => return Ok(()),
+            found = found => self.fingerprint = Some(found),
+        }
+        // Variables tell of the change alone: where two endpoints are measured, only the change is what the workflow serves.
+        let environment = |name: &str| std::env::var(name).ok();
+        let nothing = |_: &str| None;
+        let variable: &(dyn Fn(&str) -> Option<String> + Sync) =
+            if self.label.is_empty() { &environment } else { &nothing };
+        match origin(&self.source.folder, None, variable).await {
+            Ok(origin) => self.origin = origin,
+            Err(error) => around.teller.say(&format!("goodput: {error}")),
+        }
+        Ok(())
     }
 
     async fn ask_before(&mut self, around: Around<'_>) {
@@ -374,6 +401,7 @@ impl Side {
             against: self.measured.against(),
             confirm: self.measured.confirm(),
             comparison: None,
+            calibration: self.calibration.clone(),
             capacity: None,
             probes: self.probes.as_ref().map(Probes::records).unwrap_or_default(),
             completeness: Completeness::default(),

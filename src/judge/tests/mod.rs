@@ -227,6 +227,7 @@ fn result() -> RunResult {
         baseline: None,
         against: Vec::new(),
         confirm: Vec::new(),
+        calibration: None,
         comparison: None,
         capacity: None,
         probes: vec![probe("restarts", ProbeKind::Counter, Some(0.0)), probe("health", ProbeKind::ExitCode, None)],
