@@ -18,7 +18,7 @@ pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
 pub use baseline::*;
 pub use capacity::{Binding, CapacityRecord, SearchEnd, SearchRecord};
 pub use comparable::contract_part;
-pub use comparison::{Change, Comparison, Difference, Weakening};
+pub use comparison::{Calibration, CalibrationRow, Change, Comparison, Difference, Weakening};
 pub use fingerprint::{Fingerprint, Origin};
 pub use grade::grade;
 pub use model::*;
