@@ -3,10 +3,29 @@
 //! One record, many stores: each is one file behind the trait [`Store`]. The choice is made by the commit that a record was
 //! measured at, never by its date.
 
+mod around;
+mod base;
+mod branch;
+mod choose;
+mod file;
+mod fit;
+mod git;
+mod slug;
+
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 
+use crate::contract::StoreSpec;
 use crate::record::BaselineRecord;
+
+pub use base::{Candidate, Line, Stated};
+pub use branch::BranchStore;
+pub use choose::{Question, choose};
+pub use file::{FileStore, read_record, write_record};
+pub use fit::{age, unfit};
+pub use git::{GitFailure, Repository, short};
+pub use slug::slug;
 
 /// The largest record that is read, in bytes; one of 5 loads with 8 trials has some 100 kB.
 pub const LARGEST_RECORD: u64 = 16 << 20;
@@ -53,4 +72,39 @@ pub enum StoreFailure {
     /// The store cannot be asked, or refuses; the text ends with the next step.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// What stores need to know of the place that they are asked from.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The contract's folder.
+    pub folder: &'a Path,
+    /// The repository that it lies in.
+    pub repository: Option<&'a Repository>,
+    /// The commit at which files of the repository are read.
+    pub at: Option<&'a str>,
+}
+
+/// The store that a contract names.
+///
+/// # Errors
+/// When it cannot be asked from here.
+pub fn open(spec: &StoreSpec, places: &Places<'_>) -> Result<Box<dyn Store>, StoreFailure> {
+    let repository = places.repository.cloned();
+    match spec {
+        StoreSpec::File(path) => Ok(Box::new(FileStore {
+            path: path.clone(),
+            within: around::within(places.folder, path),
+            at: repository.zip(places.at.map(str::to_owned)),
+        })),
+        StoreSpec::Branch(branch) => match repository {
+            Some(repository) => Ok(Box::new(BranchStore::new(repository, branch.clone()))),
+            None => Err(StoreFailure::Unavailable(format!(
+                "the branch `{branch}` cannot be asked: the contract lies in no repository of git"
+            ))),
+        },
+        StoreSpec::Artifact { .. } | StoreSpec::S3 { .. } => {
+            Err(StoreFailure::Unavailable(format!("this version cannot ask the store `{}`", spec.name())))
+        }
+    }
 }
