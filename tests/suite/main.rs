@@ -4,6 +4,7 @@
 mod accuracy;
 mod audit;
 mod bad_input;
+mod baseline;
 mod capacity;
 #[path = "../support/client.rs"]
 mod client;
