@@ -3,14 +3,31 @@
 //! One record, many stores: each is one file behind the trait [`Store`]. The choice is made by the commit that a record was
 //! measured at, never by its date.
 
+mod around;
 pub mod artifact;
+mod base;
+mod branch;
+mod choose;
+mod file;
+mod fit;
+mod git;
 pub mod s3;
+mod slug;
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 
+use crate::contract::StoreSpec;
 use crate::record::BaselineRecord;
-use crate::units::Digest;
+
+pub use base::{Candidate, Line, Stated};
+pub use branch::BranchStore;
+pub use choose::{Question, choose};
+pub use file::{FileStore, read_record, write_record};
+pub use fit::{age, unfit};
+pub use git::{GitFailure, Repository, short};
+pub use slug::slug;
 
 /// The largest record that is read, in bytes; one of 5 loads with 8 trials has some 100 kB.
 pub const LARGEST_RECORD: u64 = 16 << 20;
@@ -59,19 +76,42 @@ pub enum StoreFailure {
     Unavailable(String),
 }
 
-/// The longest name of a folder that is made of a contract's name.
-const LONGEST_SLUG: usize = 64;
+/// What stores need to know of the place that they are asked from.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The contract's folder.
+    pub folder: &'a Path,
+    /// The repository that it lies in.
+    pub repository: Option<&'a Repository>,
+    /// The commit at which files of the repository are read.
+    pub at: Option<&'a str>,
+}
 
-/// The folder of a contract in stores that have folders: lower-case letters, digits and `-`. Where the name had to be changed
-/// for that, the beginning of its digest follows, so that two names never share a folder.
-pub(super) fn slug(name: &str) -> String {
-    let kept = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-    let slug: String = name.chars().take(LONGEST_SLUG).map(kept).collect();
-    if slug == name && !name.is_empty() {
-        return slug;
+/// The store that a contract names.
+///
+/// # Errors
+/// When it cannot be asked from here.
+pub fn open(spec: &StoreSpec, places: &Places<'_>) -> Result<Box<dyn Store>, StoreFailure> {
+    let repository = places.repository.cloned();
+    match spec {
+        StoreSpec::File(path) => Ok(Box::new(FileStore {
+            path: path.clone(),
+            within: around::within(places.folder, path),
+            at: repository.zip(places.at.map(str::to_owned)),
+        })),
+        StoreSpec::Branch(branch) => match repository {
+            Some(repository) => Ok(Box::new(BranchStore::new(repository, branch.clone()))),
+            None => Err(StoreFailure::Unavailable(format!(
+                "the branch `{branch}` cannot be asked: the contract lies in no repository of git"
+            ))),
+        },
+        StoreSpec::Artifact { name, workflow } => {
+            Ok(Box::new(artifact::Artifacts::from_environment(name, workflow.as_deref())?))
+        }
+        StoreSpec::S3 { bucket, prefix, region, endpoint } => {
+            Ok(Box::new(s3::Bucket::new(bucket, prefix, region, endpoint.as_ref())?))
+        }
     }
-    let digest = Digest::of(name.as_bytes());
-    format!("{slug}-{}", digest.as_str().get(..8).unwrap_or_default())
 }
 
 /// The most letters of a stranger's text that a message repeats.
@@ -105,30 +145,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, slug};
-
-    #[test]
-    fn a_name_that_is_a_folder_already_stays() {
-        assert_eq!(slug("gamma-26b-chat"), "gamma-26b-chat");
-        assert_eq!(slug(&"a".repeat(64)), "a".repeat(64));
-    }
-
-    /// The digits are those of `printf %s NAME | sha256sum`.
-    #[test]
-    fn a_name_that_is_changed_carries_its_digest() {
-        let rows = [
-            ("Gamma 26B", "gamma-26b-dd835934"),
-            ("gamma/26b", "gamma-26b-3814fbd1"),
-            ("gamma.26b", "gamma-26b-6445dd05"),
-            ("..", "---5ec1f7e7"),
-            ("größe", "gr--e-d353a267"),
-            ("", "-e3b0c442"),
-        ];
-        for (name, folder) in rows {
-            assert_eq!(slug(name), folder, "{name}");
-        }
-        assert_ne!(slug(&format!("{}b", "a".repeat(64))), slug(&format!("{}c", "a".repeat(64))));
-    }
+    use super::plain;
 
     #[test]
     fn a_stranger_s_text_is_one_bounded_line() {
