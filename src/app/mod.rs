@@ -1,6 +1,7 @@
 //! One file per command: the only wiring between the rooms. Every failure ends here as a message and an exit code.
 
 mod audit;
+mod baseline;
 mod cli;
 mod exit;
 mod gate;
@@ -42,6 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Smoke(arguments) => smoke::smoke(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
         Command::Audit(arguments) => audit::audit(&arguments),
+        Command::Baseline(arguments) => baseline::baseline(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Supervise(arguments) => Ok(supervise::supervise(arguments)),
