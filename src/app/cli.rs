@@ -16,6 +16,9 @@ pub(super) const DEFAULT_CONTRACT: &str = ".goodput/contract.yaml";
 /// Where an audit of the load generator is kept when no other place is named.
 pub(super) const DEFAULT_AUDIT: &str = ".goodput/audit.json";
 
+/// Where a calibration of the comparison is kept when no other place is named.
+pub(super) const DEFAULT_CALIBRATION: &str = ".goodput/calibration.json";
+
 /// Can this LLM serving change ship? Measures SLO-qualified goodput and answers PASS, FAIL or UNKNOWN.
 #[derive(Debug, Parser)]
 #[command(name = "goodput", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -99,6 +102,9 @@ pub(super) struct GateArguments {
     /// What `goodput audit` found on this machine [default: .goodput/audit.json, where there is one].
     #[arg(long, value_name = "FILE")]
     pub(super) audit: Option<PathBuf>,
+    /// What `goodput baseline calibrate` found on this machine [default: .goodput/calibration.json, where there is one].
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<PathBuf>,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub(super) output_format: OutputFormat,
@@ -162,8 +168,30 @@ pub(super) enum BaselineAction {
     Save(SaveArguments),
     /// Writes a record as the anchored release that slow decline is held against; a person commits it.
     Promote(PromoteArguments),
+    /// Runs the contract's endpoint against itself: how often the gate is wrong on this machine, and which loss it can see.
+    Calibrate(CalibrateArguments),
     /// Lists the records of a contract, newest first.
     History(HistoryArguments),
+}
+
+/// The endpoint against itself.
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// Pairs of trials at every listed load.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub(super) pairs: u32,
+    /// Folder in which the run's own folder is made.
+    #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
+    pub(super) runs: PathBuf,
+    /// File for what was found; `gate` reads it from where it is by default.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CALIBRATION)]
+    pub(super) output: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 
 use super::audit::audit_for_gate;
+use super::calibrate::calibration_for_gate;
 use super::cli::{GateArguments, OutputFormat};
 use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
@@ -19,10 +20,12 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "gate")?;
     let base = arguments.pair.as_deref().map(|base| read_pair(base, &source)).transpose()?;
     let audit = audit_for_gate(arguments.audit.as_deref())?;
+    let calibration = calibration_for_gate(arguments.calibration.as_deref())?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
-        let mut run = Run::prepare(source, arguments.plan.into(), audit, None, &arguments.runs)?;
+        let run = Run::prepare(source, arguments.plan.into(), audit, None, &arguments.runs)?;
+        let mut run = run.calibrated(calibration);
         if let Some(base) = base {
             run = run.beside(base);
         }
@@ -39,8 +42,10 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
 /// The contract of the endpoint without the change. With which margin the two are compared is said before they are measured.
 fn read_pair(path: &Path, source: &Source) -> Result<Source, Failure> {
     if source.loaded.contract.baseline.is_none() {
-        return Err(Failure::usage("`--pair` compares two endpoints, and the contract does not say which loss still passes")
-            .hint("add `baseline: { margin: 5% }` to the contract"));
+        return Err(Failure::usage(
+            "`--pair` compares two endpoints, and the contract does not say which loss still passes",
+        )
+        .hint("add `baseline: { margin: 5% }` to the contract"));
     }
     read_contract(path, "gate CONTRACT --pair")
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod baseline;
+mod calibrate;
 mod cli;
 mod exit;
 mod gate;

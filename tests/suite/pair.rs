@@ -231,9 +231,11 @@ fn a_base_that_dies_on_the_way_is_told_and_the_head_goes_on() {
     let program = env!("CARGO_BIN_EXE_goodput");
     let (port, script) = (plan.port, scene.path("base.sh"));
     let run = format!("'{program}' simulate base.yaml.profile --listen 127.0.0.1:{port}");
-    scene.write("base.sh", format!("test -e second && {{ {run} & sleep 1; kill $!; exit 4; }}\ntouch second\nexec {run}\n"));
-    plan.more =
-        format!("baseline: {{ margin: 5%, pair: {{ launch: {{ command: [sh, '{}'] }} }} }}", script.display());
+    scene.write(
+        "base.sh",
+        format!("test -e second && {{ {run} & sleep 1; kill $!; exit 4; }}\ntouch second\nexec {run}\n"),
+    );
+    plan.more = format!("baseline: {{ margin: 5%, pair: {{ launch: {{ command: [sh, '{}'] }} }} }}", script.display());
     scene.write("contract.yaml", plan.text());
     let ran = scene.gate().exits(3);
     let result = ran.result();
@@ -242,4 +244,24 @@ fn a_base_that_dies_on_the_way_is_told_and_the_head_goes_on() {
     assert_eq!(result.row("completeness").0, "PASS");
     assert_eq!(result.value["steps"][0]["trials"].as_array().unwrap().len(), 3);
     judged_again(&scene, &result);
+}
+
+#[test]
+fn an_endpoint_against_itself_tells_what_the_gate_can_see() {
+    let scene = scene();
+    let plan = Plan::of("same.profile");
+    scene.write("contract.yaml", plan.text());
+    let arguments =
+        ["baseline", "calibrate", "--pairs", "3", "--runs", "runs", "--output", "found.json", "contract.yaml"];
+    scene.run(scene.goodput(&arguments)).exits(0).shows(&["goodput at 20/s: 3 pairs", "false red"]);
+    let found: Value = serde_json::from_str(&read(&scene.path("found.json"))).unwrap();
+    assert_eq!((&found["margin"], &found["looks"]), (&Value::from("5%"), &serde_json::json!([3, 5, 8])));
+    let row = &found["rows"][0];
+    assert_eq!((&row["metric"], &row["load"], &row["pairs"]), (&"goodput".into(), &"20/s".into(), &3.into()));
+    // The gate hands on what it is told of this machine.
+    let arguments =
+        ["gate", "--runs", "gates", "--calibration", "found.json", "--output-format", "json", "contract.yaml"];
+    let ran = scene.run(scene.goodput(&arguments));
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(result["calibration"], found);
 }

@@ -43,7 +43,8 @@ pub(in crate::app) async fn confirm(
             }
             Err(failure) => format!("the loss was not confirmed: {}", failure.text()),
         },
-        _ => "the loss was not confirmed: the baseline has no headroom curve, as `--plan baseline` measures it".to_owned(),
+        _ => "the loss was not confirmed: the baseline has no headroom curve, as `--plan baseline` measures it"
+            .to_owned(),
     };
     around.teller.say(&format!("goodput: {answer}"));
     used.asked.push(Asked { store: STORE.to_owned(), answer });
@@ -51,9 +52,9 @@ pub(in crate::app) async fn confirm(
 
 fn is_suspected(result: &RunResult) -> bool {
     let changes = result.comparison.iter().flat_map(|found| &found.changes);
-    changes.into_iter().any(|change| {
-        change.gates && change.status == Status::Fail && SUSPECTS.contains(&change.metric.as_str())
-    })
+    changes
+        .into_iter()
+        .any(|change| change.gates && change.status == Status::Fail && SUSPECTS.contains(&change.metric.as_str()))
 }
 
 /// Pairs until a look decides, the looks end or the budget does. Says how far it came.
@@ -99,9 +100,7 @@ async fn pairs(duo: &mut Duo<'_>, reference: &Reference, limit: Duration, around
         }
         let (base, head) = (trials(duo.base(), load), trials(duo.head(), load));
         let counted = base.len().min(head.len());
-        if LOOKS.contains(&counted)
-            && compare::confirm(reference, &base, &head, margin).status != Status::Unknown
-        {
+        if LOOKS.contains(&counted) && compare::confirm(reference, &base, &head, margin).status != Status::Unknown {
             return format!("the suspected loss was looked at with {counted} pairs of trials");
         }
     }

@@ -109,7 +109,8 @@ impl<'a> Duo<'a> {
     /// them a pair more decides nothing.
     fn is_open(&mut self, plan: Plan) -> bool {
         let at = self.head.contract().slo.at;
-        let steps = |side: &Side| side.measured().steps(&[at]).iter().map(|step| RecordStep::of(step).trials.len()).sum();
+        let steps =
+            |side: &Side| side.measured().steps(&[at]).iter().map(|step| RecordStep::of(step).trials.len()).sum();
         let (base, head): (usize, usize) = (steps(self.base), steps(self.head));
         let pairs = base.min(head);
         let campaign = Campaign::new(self.head.contract(), plan);

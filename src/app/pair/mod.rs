@@ -12,9 +12,7 @@ use super::prepare::Source;
 use super::run::{Around, Side};
 use crate::contract::{Launch, LaunchWhat, PairWhen, Plan, parse};
 use crate::judge::{Reason, Status};
-use crate::record::{
-    Asked, BaselineRecord, BaselineUse, Chosen, Missing, RunFolder, RunResult, Stop, VALIDITY, Why,
-};
+use crate::record::{Asked, BaselineRecord, BaselineUse, Chosen, Missing, RunFolder, RunResult, Stop, VALIDITY, Why};
 use crate::report::json;
 use crate::search::{Campaign, Next, Part};
 use crate::units::Digest;
@@ -66,12 +64,7 @@ impl Beside {
     /// Makes its folder inside that of the run, and its plan.
     fn side(&self, head: &Side, plan: Plan) -> Result<Side, Failure> {
         let (run, audit) = (head.folder().path(), head.audit().cloned());
-        let source = Source {
-            loaded: self.source.loaded.clone(),
-            text: self.source.text.clone(),
-            folder: self.source.folder.clone(),
-        };
-        Side::prepare(source, plan, audit, |_, _| Ok(RunFolder::create(run, "base")?), "base ")
+        Side::prepare(self.source.clone(), plan, audit, |_, _| Ok(RunFolder::create(run, "base")?), "base ")
     }
 
     /// Where it runs or how it is launched, for people.
@@ -89,12 +82,8 @@ impl Beside {
 /// What the run is compared with once nothing of a pair can be measured.
 fn nothing(used: Option<BaselineUse>, reason: Reason, note: String) -> BaselineUse {
     let asked = Asked { store: STORE.to_owned(), answer: note.clone() };
-    let mut used = BaselineUse {
-        record: None,
-        chosen: None,
-        missing: Some(Missing { reason, note }),
-        ..used.unwrap_or_default()
-    };
+    let mut used =
+        BaselineUse { record: None, chosen: None, missing: Some(Missing { reason, note }), ..used.unwrap_or_default() };
     used.asked.push(asked);
     used
 }

@@ -22,8 +22,8 @@ use crate::fingerprint::{fingerprint, origin};
 use crate::judge::conclude;
 use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BaselineUse, BudgetRecord, Calibration, Completeness, EndpointRecord, Fingerprint, Hopeless, Origin, RESULT_SCHEMA,
-    Readiness, RequestLog, RunFolder, RunResult, Stop, summarise_trial,
+    AuditRecord, BaselineUse, BudgetRecord, Calibration, Completeness, EndpointRecord, Fingerprint, Hopeless, Origin,
+    RESULT_SCHEMA, Readiness, RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
 use crate::schedule::{PlannedTrial, TrialShape};
 use crate::search::{Campaign, Measured, Part};
@@ -287,9 +287,8 @@ impl Side {
         let (mut run, stop) = self.trial(planned, part, around, log, &mut served).await;
         let samples = served.sampling.end(&planned, &mut run.facts, self.lane.target.secrets()).await;
         self.served = Some(served);
-        self.stop = stop
-            .or_else(|| self.keep("samples.jsonl", &run.kept))
-            .or_else(|| self.keep("resources.jsonl", &samples));
+        self.stop =
+            stop.or_else(|| self.keep("samples.jsonl", &run.kept)).or_else(|| self.keep("resources.jsonl", &samples));
         run.facts.health.beyond_audit = self.audit.as_ref().is_some_and(|audit| audit.is_exceeded_by(planned.load));
         run.facts.unstable = self.ask(When::Trial(planned.trial), around.interrupt).await;
         let record = summarise_trial(&self.contract.slo, &run.facts, &run.accumulator);
