@@ -23,7 +23,9 @@ pub(super) fn capacity(sides: Sides<'_>) -> Option<Change> {
     if matches!(sides.contract.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    let reference = Reference::between(sides.contract, sides.base, &sides.head.fingerprint);
+    // What was measured side by side is compared load by load: nothing is tried at the capacity of the other side.
+    let reference =
+        Reference::between(sides.contract, sides.base, &sides.head.fingerprint).filter(|_| !sides.is_paired);
     let gates = reference.is_some() || !sides.head.against.is_empty();
     let base = sides.base.capacity.as_ref().and_then(shown);
     let change = Change { base, ..open("capacity", None, sides.rules.margin, gates) };

@@ -18,6 +18,7 @@ mod trend;
 pub use calibrate::{Differences, calibrate, differences};
 pub use confirm::confirm;
 pub use reference::Reference;
+pub use series::looks as pair_looks;
 pub use trend::{Shift, Trend, TrendPoint, trend};
 
 use crate::contract::{BaselinePlan, Contract};

@@ -3,6 +3,7 @@
 //! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
 mod audit;
+mod baseline;
 mod change;
 mod conclusion;
 mod escape;
@@ -26,6 +27,7 @@ mod tests;
 use serde::Serialize;
 
 pub use audit::audit;
+pub use baseline::{HistoryRow, baseline, history};
 pub use escape::plain;
 pub use markdown::markdown;
 pub use plan::{PlanReport, cost, plan};

@@ -19,6 +19,7 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+mod pair;
 mod prometheus;
 #[path = "../support/queues.rs"]
 mod queues;

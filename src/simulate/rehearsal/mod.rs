@@ -115,6 +115,7 @@ pub fn rehearse(contract: &Contract, plan: Plan, mut stage: impl FnMut(&PlannedT
         baseline: None,
         against: measured.against(),
         confirm: measured.confirm(),
+        calibration: None,
         comparison: None,
         capacity: None,
         probes: Vec::new(),
