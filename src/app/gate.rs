@@ -20,7 +20,7 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
-        let mut run = Run::prepare(source, arguments.plan.into(), audit, &arguments.runs)?;
+        let mut run = Run::prepare(source, arguments.plan.into(), audit, None, &arguments.runs)?;
         let result = run.carry_out(&interrupt).await?;
         let stored = store(run.folder(), &result);
         let printed = print(&report_as(&result, arguments.output_format));

@@ -16,6 +16,7 @@ use super::progress::Teller;
 use super::sampling::Sampling;
 use super::usage::{Payloads, Plain, leave_out};
 use super::warm::{Warm, warm_up};
+use crate::compare::Reference;
 use crate::contract::{Contract, Plan};
 use crate::drive::{Clock, Lane, Pool, Progress, Target, TrialRun, open_file_limit, run_trial};
 use crate::endpoint::Running;
@@ -23,8 +24,8 @@ use crate::judge::conclude;
 use crate::judge::planning::forecast;
 use crate::probe::Context;
 use crate::record::{
-    AuditRecord, BudgetRecord, Completeness, Hopeless, Origin, RESULT_SCHEMA, Readiness, RequestLog, RunFolder,
-    RunResult, Stop, summarise_trial,
+    AuditRecord, BaselineUse, BudgetRecord, Completeness, Fingerprint, Hopeless, Origin, RESULT_SCHEMA, Readiness,
+    RequestLog, RunFolder, RunResult, Stop, summarise_trial,
 };
 use crate::report::cost;
 use crate::schedule::{PlannedTrial, TrialShape};
@@ -39,6 +40,7 @@ pub(super) struct Run {
     plain: Option<Plain>,
     plan: Plan,
     audit: Option<AuditRecord>,
+    used: Option<BaselineUse>,
     folder: RunFolder,
     started: Timestamp,
 }
@@ -53,11 +55,13 @@ struct PlanLine {
 }
 
 impl Run {
-    /// Reads everything that the contract names and makes the run's folder. Nothing is started yet.
+    /// Reads everything that the contract names and makes the run's folder. Nothing is started yet. `used` is what the run is
+    /// compared with.
     pub(super) fn prepare(
         source: Source,
         plan: Plan,
         audit: Option<AuditRecord>,
+        used: Option<BaselineUse>,
         runs: &Path,
     ) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
@@ -79,7 +83,7 @@ impl Run {
         let keep = workload.cases().iter().map(|_| AtomicU32::new(contract.samples.keep)).collect();
         let run_id = format!("goodput-{}", started.as_millisecond());
         let lane = Lane { clock, target, pool: Pool::new(clock), workload, limits: contract.slo.request, run_id, keep };
-        Ok(Self { contract, source, lane: Arc::new(lane), plain, plan, audit, folder, started })
+        Ok(Self { contract, source, lane: Arc::new(lane), plain, plan, audit, used, folder, started })
     }
 
     /// The run's folder.
@@ -104,6 +108,7 @@ impl Run {
             leave_out(&mut self.lane, self.plain.take())?;
         }
         let context = self.context(&warm);
+        let (fingerprint, origin) = self.circumstances();
         let mut state = State {
             measured: Measured::default(),
             probes: Probes::new(&self.contract.stability, &context),
@@ -111,7 +116,10 @@ impl Run {
             stop: None,
         };
         if warm.record.ready == Readiness::Ready {
-            self.measure(&Around { warm: &warm, teller: &teller, interrupt }, &mut state).await;
+            let used = self.used.as_ref();
+            let reference = used.and_then(|used| Reference::of(&self.contract, used, fingerprint.as_ref()));
+            let campaign = Campaign::new(&self.contract, self.plan).against(reference);
+            self.measure(&campaign, &Around { warm: &warm, teller: &teller, interrupt }, &mut state).await;
         }
         // Results that cannot be written are a failure of our own, which a signal does not excuse.
         if let (Some(number), None | Some(Stop::Signal { .. } | Stop::EndpointDown { .. })) =
@@ -134,15 +142,15 @@ impl Run {
             budget: BudgetRecord::default(),
             plan_digest: campaign.digest(),
             workload_digest: self.lane.workload.digest().clone(),
-            fingerprint: None,
-            origin: Origin::default(),
+            fingerprint,
+            origin,
             endpoint,
             audit: self.audit.clone(),
             stopped: state.stop,
             steps: state.measured.steps(&campaign.loads()),
             searches: state.measured.searches(),
             curve: state.measured.curve(),
-            baseline: None,
+            baseline: self.used.clone(),
             against: state.measured.against(),
             confirm: state.measured.confirm(),
             comparison: None,
@@ -155,8 +163,13 @@ impl Run {
         Ok(result)
     }
 
+    /// Under which circumstances the endpoint that now runs is measured, and what it serves.
+    fn circumstances(&self) -> (Option<Fingerprint>, Origin) {
+        (None, Origin::default())
+    }
+
     /// Probes, all trials, probes again. Returns early when the run is stopped; `state` says why.
-    async fn measure(&self, around: &Around<'_>, state: &mut State) {
+    async fn measure(&self, campaign: &Campaign<'_>, around: &Around<'_>, state: &mut State) {
         let Around { teller, interrupt, .. } = *around;
         self.ask(&mut state.probes, When::Before, interrupt).await;
         for lost in state.probes.lost_before() {
@@ -172,7 +185,6 @@ impl Run {
                 return;
             }
         };
-        let campaign = Campaign::new(&self.contract, self.plan);
         while !interrupt.token().is_cancelled() {
             let (planned, part) = match campaign.next(&state.measured.tried()) {
                 Next::Trial(planned, part) => (planned, part),

@@ -4,12 +4,14 @@
 //! measured at, never by its date.
 
 mod around;
+pub mod artifact;
 mod base;
 mod branch;
 mod choose;
 mod file;
 mod fit;
 mod git;
+pub mod s3;
 mod slug;
 
 use std::future::Future;
@@ -103,8 +105,52 @@ pub fn open(spec: &StoreSpec, places: &Places<'_>) -> Result<Box<dyn Store>, Sto
                 "the branch `{branch}` cannot be asked: the contract lies in no repository of git"
             ))),
         },
-        StoreSpec::Artifact { .. } | StoreSpec::S3 { .. } => {
-            Err(StoreFailure::Unavailable(format!("this version cannot ask the store `{}`", spec.name())))
+        StoreSpec::Artifact { name, workflow } => {
+            Ok(Box::new(artifact::Artifacts::from_environment(name, workflow.as_deref())?))
         }
+        StoreSpec::S3 { bucket, prefix, region, endpoint } => {
+            Ok(Box::new(s3::Bucket::new(bucket, prefix, region, endpoint.as_ref())?))
+        }
+    }
+}
+
+/// The most letters of a stranger's text that a message repeats.
+const LONGEST_QUOTE: usize = 200;
+
+/// What a server said, fit for a message: on one line, bounded and without control characters.
+fn plain(text: &str) -> String {
+    let visible = text.chars().take(LONGEST_QUOTE * 8).map(|letter| if letter.is_control() { ' ' } else { letter });
+    let visible: String = visible.collect();
+    let mut words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = words.char_indices().nth(LONGEST_QUOTE) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
+
+/// The causes of an error from the outermost to the innermost, none said twice.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    plain(&texts.join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_stranger_s_text_is_one_bounded_line() {
+        assert_eq!(plain("a\r\n\tb \u{1b}[31m c"), "a b [31m c");
+        let long = plain(&"x".repeat(100_000));
+        assert_eq!(long, format!("{}…", "x".repeat(200)));
     }
 }

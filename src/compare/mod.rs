@@ -2,12 +2,26 @@
 //!
 //! Everything here reads stored records alone: the same two records give the same changes, anywhere.
 
+mod calibrate;
+mod capacity;
+mod change;
+mod confirm;
+mod figures;
+mod mismatch;
 mod reference;
+mod release;
+mod series;
+#[cfg(test)]
+mod tests;
+mod trend;
 
+pub use calibrate::{Differences, calibrate, differences};
+pub use confirm::confirm;
 pub use reference::Reference;
+pub use trend::{Shift, Trend, TrendPoint, trend};
 
 use crate::contract::{BaselinePlan, Contract};
-use crate::record::{BaselineRecord, Comparison, RunResult};
+use crate::record::{BaselineRecord, BaselineUse, Change, Comparison, RecordStep, RecordTrial, RunResult, Why};
 
 /// Two records and the rules by which they are compared.
 #[derive(Debug, Clone, Copy)]
@@ -24,16 +38,45 @@ pub struct Sides<'a> {
     pub is_paired: bool,
 }
 
-/// Compares two records.
-pub fn compare(_sides: Sides<'_>) -> Comparison {
-    Comparison::default()
+/// Compares two records: the capacity first, then goodput and latency by load. Where something that must match does not, nothing is
+/// computed.
+pub fn compare(sides: Sides<'_>) -> Comparison {
+    let mismatches = mismatch::mismatches(sides.base, sides.head);
+    let under_test = mismatch::differences(&sides.base.fingerprint.under_test, &sides.head.fingerprint.under_test);
+    let mut changes = Vec::new();
+    if mismatches.is_empty() {
+        changes.extend(capacity::capacity(sides));
+        changes.extend(figures::goodputs(sides));
+        changes.extend(figures::latencies(sides));
+    }
+    Comparison { mismatches, under_test, changes, ..Comparison::default() }
 }
 
-/// What changed between a run and what it is compared with; `None` where there is nothing to compare it with.
+/// What changed between a run and what it is compared with; `None` where there is nothing to compare it with. Where a suspected loss
+/// was confirmed side by side, that stands in place of the comparison with the stored capacity.
 pub fn compare_run(contract: &Contract, result: &RunResult) -> Option<Comparison> {
     let (rules, used) = (contract.baseline.as_ref()?, result.baseline.as_ref()?);
     let base = used.record.as_ref()?;
     let head = BaselineRecord::of(result);
-    let is_paired = used.chosen.as_ref().is_some_and(|chosen| chosen.why == crate::record::Why::Paired);
-    Some(compare(Sides { base, head: &head, contract, rules, is_paired }))
+    let is_paired = used.chosen.as_ref().is_some_and(|chosen| chosen.why == Why::Paired);
+    let sides = Sides { base, head: &head, contract, rules, is_paired };
+    let mut comparison = compare(sides);
+    if let Some(stored) = comparison.changes.iter_mut().find(|change| change.metric == "capacity")
+        && let Some(confirmed) = confirmed(sides, used, result)
+    {
+        *stored = confirm::in_place_of(stored, confirmed);
+    }
+    comparison.since_release = used.release.as_ref().map(|release| release::since_release(sides, release));
+    Some(comparison)
+}
+
+/// What the trials side by side say of the capacity; `None` where none were made.
+fn confirmed(sides: Sides<'_>, used: &BaselineUse, result: &RunResult) -> Option<Change> {
+    let reference = Reference::between(sides.contract, sides.base, &sides.head.fingerprint)?;
+    let at = |step: &&RecordStep| step.load == reference.load();
+    let base = used.confirmation.iter().find(at)?;
+    let head = result.confirm.iter().find(|step| step.load == reference.load())?;
+    let head: Vec<RecordTrial> =
+        head.trials.iter().filter(|trial| trial.complete && !trial.is_void()).map(RecordTrial::of).collect();
+    Some(confirm(&reference, &base.trials, &head, sides.rules.margin))
 }

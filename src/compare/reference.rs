@@ -1,9 +1,22 @@
 //! What a run measures to be compared with the capacity of a baseline.
 
-use crate::contract::Contract;
-use crate::record::{BaselineUse, Fingerprint, TrialRecord};
-use crate::stats::Decision;
-use crate::units::{Load, Rate};
+use super::mismatch::is_planned_alike;
+use crate::contract::{Contract, Objective, ResourceLimit};
+use crate::judge::Claim;
+use crate::record::{BaselineRecord, BaselineUse, Fingerprint, RecordStep, RecordTrial, TrialRecord};
+use crate::search::pooled_counts;
+use crate::stats::{
+    Decision, HeadroomCurve, LEAST_SLOPE, PAIRED_LOOKS, RatioLook, RatioRule, TrialHeadroom, clipped, look_at_headroom,
+    mean_slope,
+};
+use crate::units::{Load, Rate, Share};
+
+/// Whole schedules below which a curve is of no use.
+const LEAST_SEEDS: usize = 3;
+/// Loads of a whole curve.
+const CURVE_LOADS: usize = 5;
+/// Schedules of a search below which its capacity is that of single runs, which differ by a tenth and more.
+const LEAST_SEARCHES: u32 = 3;
 
 /// What a run measures to be compared with the capacity of a baseline.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +41,44 @@ pub enum Reference {
 
 impl Reference {
     /// The reference of a run; `None` without a baseline, without its capacity, or where the circumstances are others.
-    pub fn of(_contract: &Contract, _used: &BaselineUse, _fingerprint: Option<&Fingerprint>) -> Option<Self> {
-        None
+    pub fn of(contract: &Contract, used: &BaselineUse, fingerprint: Option<&Fingerprint>) -> Option<Self> {
+        let none = Fingerprint::default();
+        Self::between(contract, used.record.as_ref()?, fingerprint.unwrap_or(&none))
+    }
+
+    /// The same of a record and the circumstances of the run.
+    pub(super) fn between(contract: &Contract, base: &BaselineRecord, head: &Fingerprint) -> Option<Self> {
+        let margin = contract.baseline.as_ref()?.margin;
+        let is_alike = is_planned_alike(contract, base, head);
+        is_alike.then(|| Self::shift(base).or_else(|| Self::holds(base, margin)))?
+    }
+
+    /// The headroom curve, where it falls steeply enough on at least three whole schedules.
+    fn shift(base: &BaselineRecord) -> Option<Self> {
+        let [_, _, middle, _, _] = base.curve.as_slice() else { return None };
+        let loads: Vec<f64> = base.curve.iter().filter_map(|step| Some(step.load.rate()?.per_second())).collect();
+        let headroom = |step: &RecordStep, seed: u64| step.trials.iter().find(|t| t.seed == seed)?.headroom;
+        let whole = middle.trials.iter().filter_map(|trial| {
+            let of_seed: Option<Vec<f64>> = base.curve.iter().map(|step| headroom(step, trial.seed)).collect();
+            Some((trial.seed, of_seed?))
+        });
+        let (seeds, headrooms): (Vec<u64>, Vec<Vec<f64>>) = whole.unzip();
+        let is_usable = loads.len() == CURVE_LOADS && seeds.len() >= LEAST_SEEDS;
+        let is_steep = mean_slope(&loads, &headrooms).is_some_and(|slope| slope <= -LEAST_SLOPE);
+        let load = middle.load.rate().filter(|_| is_usable && is_steep)?;
+        Some(Self::Shift { load, seeds, headrooms, loads })
+    }
+
+    /// The load that the margin leaves of a capacity that speaks of typical runs. Where single loads were listed it is the highest that
+    /// held: what lies above is not known to have held.
+    fn holds(base: &BaselineRecord, margin: Share) -> Option<Self> {
+        let capacity = base.capacity.as_ref()?;
+        let (holds, _) = capacity.holds_at.and_then(Load::rate).zip(capacity.breaks_at)?;
+        let is_typical = capacity.claim == Claim::TypicalRun && !capacity.changed;
+        let is_known = is_typical && (capacity.point.is_none() || capacity.seeds >= LEAST_SEARCHES);
+        let point = capacity.point.unwrap_or_else(|| holds.per_second());
+        let milli = (point * margin.rest().fraction() * 1e3).round();
+        Some(Self::Holds { load: Rate::from_milli(milli as u64).filter(|_| is_known)? })
     }
 
     /// The load of its trials.
@@ -42,7 +91,7 @@ impl Reference {
     /// Numbers of trials at which the evidence is looked at.
     pub fn looks(&self, contract: &Contract) -> Vec<u32> {
         match self {
-            Self::Shift { seeds, .. } => [3, 5, 8].into_iter().filter(|look| *look as usize <= seeds.len()).collect(),
+            Self::Shift { seeds, .. } => shift_looks(seeds),
             Self::Holds { .. } => contract.evidence.looks.clone(),
         }
     }
@@ -57,7 +106,87 @@ impl Reference {
     }
 
     /// What the trials decide, given whole and not void, one for each seed.
-    pub fn decision(&self, _contract: &Contract, _trials: &[&TrialRecord]) -> Decision {
+    pub fn decision(&self, contract: &Contract, trials: &[&TrialRecord]) -> Decision {
+        let records: Vec<RecordTrial> = trials.iter().map(|trial| RecordTrial::of(trial)).collect();
+        match self {
+            Self::Shift { .. } => {
+                let Some(rules) = &contract.baseline else { return Decision::Undecided };
+                self.look(&records, rules.margin).map_or(Decision::Undecided, |look| look.decision)
+            }
+            Self::Holds { .. } => held_together(contract, &records, |trial| broke_otherwise(contract, trials, trial)),
+        }
+    }
+
+    /// The look at the ratios of the trials to the baseline that decides, or the last; `None` before the first look, and where only a
+    /// load is held.
+    pub(super) fn look(&self, trials: &[RecordTrial], margin: Share) -> Option<RatioLook> {
+        let Self::Shift { seeds, .. } = self else { return None };
+        let clip = |ratio| clipped(ratio, margin.fraction());
+        let ratios: Vec<f64> = seeds.iter().map_while(|seed| self.log_ratio(trials, *seed).map(clip)).collect();
+        RatioRule::new(&shift_looks(seeds), margin.fraction()).look(&ratios)
+    }
+
+    /// The logarithm of the capacity of the trial of a seed over the baseline's; `None` without such a trial, or its headroom.
+    pub(super) fn log_ratio(&self, trials: &[RecordTrial], seed: u64) -> Option<f64> {
+        let Self::Shift { load, seeds, headrooms, loads } = self else { return None };
+        let headroom = trials.iter().find(|trial| trial.seed == seed)?.headroom?;
+        let of_seed = headrooms.get(seeds.iter().position(|own| *own == seed)?)?;
+        Some(HeadroomCurve::new(loads, load.per_second(), of_seed)?.log_ratio(headroom))
+    }
+}
+
+/// The looks that so many schedules allow.
+pub(super) fn shift_looks(seeds: &[u64]) -> Vec<u32> {
+    PAIRED_LOOKS.into_iter().filter(|look| *look as usize <= seeds.len()).collect()
+}
+
+/// Whether a trial broke a limit on a resource or became unstable, which ends a capacity in whichever trial it is seen; `None` where
+/// that is not known.
+fn broke_otherwise(contract: &Contract, trials: &[&TrialRecord], record: &RecordTrial) -> Option<bool> {
+    let trial = trials.iter().find(|trial| trial.seed == record.seed)?;
+    let limits: &[ResourceLimit] = &contract.slo.resources;
+    if !trial.unstable.is_empty() || limits.iter().any(|limit| limit.is_broken_by(trial)) {
+        return Some(true);
+    }
+    limits.iter().all(|limit| limit.is_held_by(trial)).then_some(false)
+}
+
+/// What the trials say together of a load (method, section 8), from the figures that a record keeps.
+pub(super) fn held_together(
+    contract: &Contract,
+    trials: &[RecordTrial],
+    broke: impl Fn(&RecordTrial) -> Option<bool>,
+) -> Decision {
+    let looks = &contract.evidence.looks;
+    let otherwise: Vec<Option<bool>> = trials.iter().map(broke).collect();
+    let mut decisions = Vec::new();
+    for objective in &contract.slo.objectives {
+        if matches!(objective, Objective::SuccessRate { .. }) {
+            let counts: Vec<(u64, u64)> =
+                trials.iter().map(|trial| (trial.scheduled, trial.scheduled.saturating_sub(trial.ok))).collect();
+            decisions.push(pooled_counts(objective, &counts, looks).map(|found| found.decision));
+        }
+    }
+    if decisions.len() < contract.slo.objectives.len() {
+        let headrooms: Option<Vec<TrialHeadroom>> =
+            trials.iter().map(|trial| trial.headroom.map(|headroom| headroom_of(contract, trial, headroom))).collect();
+        decisions.push(headrooms.and_then(|of| look_at_headroom(&of, looks)).map(|look| look.decision));
+    }
+    if otherwise.contains(&Some(true)) || decisions.contains(&Some(Decision::Fail)) {
+        Decision::Fail
+    } else if otherwise.iter().all(Option::is_some) && decisions.iter().all(|found| *found == Some(Decision::Pass)) {
+        Decision::Pass
+    } else {
         Decision::Undecided
     }
+}
+
+/// A record keeps that a trial did not hold, and not that requests piled up: what met its limits and did not hold is taken for that.
+fn headroom_of(contract: &Contract, trial: &RecordTrial, headroom: f64) -> TrialHeadroom {
+    let failed = trial.scheduled.saturating_sub(trial.ok);
+    let succeeds = |objective: &Objective| {
+        !matches!(objective, Objective::SuccessRate { .. }) || failed <= objective.budget().floor_of(trial.scheduled)
+    };
+    let met = headroom >= 0.0 && contract.slo.objectives.iter().all(succeeds);
+    TrialHeadroom { headroom, drifting: met && trial.held != Some(true) }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
 use super::baseline::BaselinePlan;
 use super::metric::{Objective, RequestLimits};
@@ -78,6 +78,16 @@ impl Endpoint {
     /// The payload template of the protocol; `has` tells which fields the cases have.
     pub fn default_payload(&self, has: impl Fn(&str) -> bool) -> Value {
         self.protocol.default_payload(self.url.path(), [self.input_audio, self.output_audio], has)
+    }
+
+    /// Whether its address is this very machine's.
+    pub fn is_on_loopback(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
     }
 
     /// What a payload becomes on its way to this endpoint.

@@ -83,3 +83,37 @@ pub struct Weakening {
     /// What it was and what it is, in a few words: `ttft_p95 from 3s to 4s`.
     pub what: String,
 }
+
+/// How often the gate would be wrong on one machine, from an endpoint that was run against itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The largest loss that passes.
+    pub margin: Share,
+    /// Numbers of pairs at which the gate looks.
+    pub looks: Vec<u32>,
+    /// The capacity, where it could be read from a curve, and the goodput by load.
+    pub rows: Vec<CalibrationRow>,
+}
+
+/// The same of one figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationRow {
+    /// `capacity` or `goodput`.
+    pub metric: String,
+    /// The load; `null` for the capacity.
+    pub load: Option<Load>,
+    /// Pairs of trials behind it.
+    pub pairs: u32,
+    /// Standard deviation of the logarithm of the ratio of two equal trials; `null` with fewer than two pairs.
+    pub deviation: Option<f64>,
+    /// How often the gate would FAIL though nothing differs.
+    pub false_red: Option<Share>,
+    /// How often it would say UNKNOWN then.
+    pub undecided: Option<Share>,
+    /// The smallest loss that the gate would FAIL in 80 % of comparisons; `null` where half is not enough.
+    pub smallest_drop: Option<Share>,
+    /// How far this can be trusted.
+    pub note: Option<String>,
+}

@@ -3,6 +3,7 @@
 mod audit;
 mod baseline;
 mod capacity;
+mod comparable;
 mod comparison;
 mod fingerprint;
 pub mod grade;
@@ -16,7 +17,8 @@ mod told;
 pub use audit::{AUDIT_SCHEMA, AuditRecord, AuditTrial, MachineRecord};
 pub use baseline::*;
 pub use capacity::{Binding, CapacityRecord, SearchEnd, SearchRecord};
-pub use comparison::{Change, Comparison, Difference, Weakening};
+pub use comparable::contract_part;
+pub use comparison::{Calibration, CalibrationRow, Change, Comparison, Difference, Weakening};
 pub use fingerprint::{Fingerprint, Origin};
 pub use grade::grade;
 pub use model::*;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod baseline;
+mod change;
 mod conclusion;
 mod escape;
 mod figures;

@@ -19,8 +19,10 @@ const ORDER_STREAM: u64 = 4;
 
 /// Loads of the headroom curve, in percent of the capacity (method, section 10.1).
 const CURVE_LOADS: [u64; 5] = [90, 95, 100, 106, 112];
-/// Schedules of the headroom curve, and those below which it is of no use.
+/// Schedules of the headroom curve.
 const CURVE_SEEDS: u32 = 8;
+/// Trials of the headroom curve.
+pub const CURVE_TRIALS: u64 = CURVE_LOADS.len() as u64 * CURVE_SEEDS as u64;
 /// The stream of random words that the order of its loads is drawn from.
 const CURVE_STREAM: u64 = 5;
 

@@ -35,7 +35,7 @@ pub(crate) const NODES: &[Node] = &[
     pure("observe", &["units", "audio"]),
     pure("judge::verdict", &["units"]),
     pure("contract", &["units", "audio", "schedule", "workload", "observe", "judge::verdict"]),
-    pure("record", &["units", "stats", "schedule", "observe", "contract", "judge::verdict"]),
+    pure("record", &["units", "audio", "stats", "schedule", "observe", "contract", "judge::verdict"]),
     // What the trials at one load decide together is asked by the search, and by whoever compares with an old capacity.
     pure("search::hold", &["units", "stats", "contract", "record", "judge::verdict"]),
     pure("compare", &["units", "stats", "schedule", "contract", "record", "search::hold", "judge::verdict"]),
@@ -96,7 +96,7 @@ pub(crate) const NODES: &[Node] = &[
     // A page of numbers is asked for with the same client, headers and masks as the endpoint's own pages.
     shell("probe", &["units", "contract", "record", "endpoint"]),
     // Under which circumstances a run was made: asked of the machine, the endpoint and the repository.
-    shell("fingerprint", &["units", "schedule", "contract", "record", "endpoint", "probe"]),
+    shell("fingerprint", &["units", "observe", "contract", "record", "endpoint", "probe"]),
     // Where records are kept, and which one fits.
     shell("baseline", &["units", "contract", "record", "record::store", "judge::verdict"]),
     shell(

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use url::Host;
-
 use super::Meaning;
 use super::sources::DEFAULT_TIMEOUT;
 use crate::contract::document::join;
@@ -168,7 +166,7 @@ fn automatic(endpoint: Option<&Endpoint>) -> Vec<StabilityRow> {
     };
     let row = |name: &str, probe| StabilityRow { name: name.to_owned(), probe, automatic: true };
     if endpoint.launch.is_none() {
-        let port = endpoint.url.port_or_known_default().filter(|_| is_local(endpoint));
+        let port = endpoint.url.port_or_known_default().filter(|_| endpoint.is_on_loopback());
         return port.map(|port| row("endpoint_process", same(ProcessOf::Port(port)))).into_iter().collect();
     }
     let group = CgroupSource { of: CgroupOf::Process(ProcessOf::Endpoint), field: CgroupField::OomKill };
@@ -179,14 +177,4 @@ fn automatic(endpoint: Option<&Endpoint>) -> Vec<StabilityRow> {
             StabilityProbe::Counter { probe: probe(Source::Cgroup(group)), across: Across::Sum, max_increase: 0.0 },
         ),
     ]
-}
-
-/// Whether the endpoint is asked on this very machine.
-fn is_local(endpoint: &Endpoint) -> bool {
-    match endpoint.url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }

@@ -1,4 +1,5 @@
 mod capacity;
+mod change;
 mod generator;
 mod resources;
 mod several;
