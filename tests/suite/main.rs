@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
 mod accuracy;
+mod artifact;
 mod audit;
 mod bad_input;
 mod baseline;
@@ -23,9 +24,12 @@ mod prometheus;
 mod queues;
 mod real;
 mod realtime;
+#[path = "../support/records.rs"]
+mod records;
 mod resources;
 #[path = "../support/run.rs"]
 mod run;
+mod s3;
 mod scene;
 mod scripted;
 mod secrets;

@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_broken_archive_is_a_fault_wherever_it_is_broken() {
-        let whole = archive(&[("baseline.json", br#"{"schema": "goodput-baseline/1", "name": "a name that is long enough"}"#)]);
+        let whole =
+            archive(&[("baseline.json", br#"{"schema": "goodput-baseline/1", "name": "a name that is long enough"}"#)]);
         for end in 0..whole.len() {
             assert!(record_of(&whole[..end]).is_err(), "cut at {end}");
         }

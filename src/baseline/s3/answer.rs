@@ -21,15 +21,27 @@ const CODES: &[(&str, &str)] = &[
          `s3:PutObject`",
     ),
     ("AllAccessDisabled", "ask the bucket's owner"),
-    ("SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY does not belong to AWS_ACCESS_KEY_ID, or was cut when it was copied"),
-    ("InvalidAccessKeyId", "the storage does not know AWS_ACCESS_KEY_ID; is it the key of another storage, or removed?"),
+    (
+        "SignatureDoesNotMatch",
+        "AWS_SECRET_ACCESS_KEY does not belong to AWS_ACCESS_KEY_ID, or was cut when it was copied",
+    ),
+    (
+        "InvalidAccessKeyId",
+        "the storage does not know AWS_ACCESS_KEY_ID; is it the key of another storage, or removed?",
+    ),
     ("InvalidToken", "AWS_SESSION_TOKEN does not belong to these credentials; take all three from the same place"),
     ("ExpiredToken", "the credentials have expired; take fresh ones, in CI shortly before this step"),
     ("RequestTimeTooSkewed", "the clock of this machine is wrong; set it"),
     ("PermanentRedirect", "the bucket lies in another region; correct `region` of the contract's baseline"),
     ("AuthorizationHeaderMalformed", "the bucket lies in another region; correct `region` of the contract's baseline"),
-    ("IllegalLocationConstraintException", "the bucket lies in another region; correct `region` of the contract's baseline"),
-    ("NotImplemented", "the storage lacks conditional writes (`If-None-Match`); take one that has them, or another store"),
+    (
+        "IllegalLocationConstraintException",
+        "the bucket lies in another region; correct `region` of the contract's baseline",
+    ),
+    (
+        "NotImplemented",
+        "the storage lacks conditional writes (`If-None-Match`); take one that has them, or another store",
+    ),
     ("SlowDown", "the storage asks for fewer requests; try again later"),
 ];
 
@@ -59,7 +71,8 @@ fn everything(error: &dyn std::error::Error) -> String {
 /// The content of the answer's element `Code`, where it is a word.
 fn code(text: &str) -> Option<String> {
     let code = text.split_once("<Code>")?.1.split_once("</Code>")?.0;
-    let is_word = (1..=60).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    let is_word =
+        (1..=60).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
     is_word.then(|| code.to_owned())
 }
 

@@ -76,9 +76,8 @@ impl Bucket {
         if let Some(endpoint) = endpoint {
             options = options.with_allow_http(endpoint.scheme() == "http");
             // A storage of one's own has rarely a name for each bucket.
-            builder = builder
-                .with_endpoint(endpoint.as_str().trim_end_matches('/'))
-                .with_virtual_hosted_style_request(false);
+            builder =
+                builder.with_endpoint(endpoint.as_str().trim_end_matches('/')).with_virtual_hosted_style_request(false);
         }
         let endpoint = endpoint.map(|endpoint| endpoint.as_str().trim_end_matches('/').to_owned());
         let named = answer::place(bucket, endpoint.as_deref());
