@@ -3,8 +3,10 @@
 //! Everything here reads stored records alone: the same two records give the same changes, anywhere.
 
 mod reference;
+mod weakened;
 
 pub use reference::Reference;
+pub use weakened::weakened;
 
 use crate::contract::{BaselinePlan, Contract};
 use crate::record::{BaselineRecord, Comparison, RunResult};
