@@ -301,6 +301,8 @@ pub(super) enum SchemaKind {
     Audit,
     /// A baseline record.
     Baseline,
+    /// The file of reviewed exceptions.
+    Accepted,
     /// A profile of the simulated endpoint.
     Profile,
 }

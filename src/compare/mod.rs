@@ -14,12 +14,14 @@ mod series;
 #[cfg(test)]
 mod tests;
 mod trend;
+mod weakened;
 
 pub use calibrate::{Differences, calibrate, differences};
 pub use confirm::confirm;
 pub use reference::Reference;
 pub use series::looks as pair_looks;
 pub use trend::{Shift, Trend, TrendPoint, trend};
+pub use weakened::weakened;
 
 use crate::contract::{BaselinePlan, Contract};
 use crate::record::{BaselineRecord, BaselineUse, Change, Comparison, RecordStep, RecordTrial, RunResult, Why};

@@ -52,7 +52,11 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Value) -> Vec<Refusa
                 None => place.wrong_choice(&choices),
             }
         }
-        ValidationErrorKind::Enum { .. } => place.wrong_choice(&choices(place.part)),
+        ValidationErrorKind::Enum { .. } => match choices(place.part) {
+            // A list of numbers says in its title what they are.
+            numbers if numbers.is_empty() => place.wrong_form(),
+            words => place.wrong_choice(&words),
+        },
         ValidationErrorKind::Type { .. } => place.wrong_type(),
         ValidationErrorKind::Pattern { .. } => place.wrong_form(),
         ValidationErrorKind::Constant { expected_value } => {

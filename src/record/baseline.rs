@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::capacity::{CapacityRecord, SearchEnd};
 use super::fingerprint::{Fingerprint, Origin};
 use super::model::{Quantiles, RatioQuantiles, RunResult, StepRecord, TrialRecord};
-use crate::contract::Plan;
+use crate::contract::{AcceptedLoss, Plan};
 use crate::judge::{Reason, Status};
 use crate::observe::Outcome;
-use crate::units::{Digest, Load, Rate};
+use crate::units::{Digest, Load, Rate, Share};
 
 /// The version of a baseline record that this build writes, and the newest that it reads.
 pub const BASELINE_SCHEMA: &str = "goodput-baseline/1";
@@ -237,6 +237,19 @@ impl BaselineUse {
     /// Whether the record was measured beside the run, trial by trial.
     pub fn is_paired(&self) -> bool {
         self.record.is_some() && self.chosen.as_ref().is_some_and(|chosen| chosen.why == Why::Paired)
+    }
+}
+
+impl From<AcceptedLoss> for Acceptance {
+    fn from(loss: AcceptedLoss) -> Self {
+        Self {
+            row: loss.row,
+            reason: loss.reason,
+            expires: loss.expires.to_string(),
+            at_most_ppm: loss.at_most.map(Share::ppm),
+            baseline: loss.baseline,
+            by: loss.by,
+        }
     }
 }
 
