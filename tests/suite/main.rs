@@ -7,6 +7,7 @@ mod bad_input;
 mod capacity;
 #[path = "../support/client.rs"]
 mod client;
+mod compare;
 mod dialects;
 mod endpoint;
 mod engines;
