@@ -8,7 +8,7 @@ use super::choose::Question;
 use super::file::{FileStore, read_bounded};
 use super::git::{FileAt, Repository, short};
 use super::{Found, StoreFailure};
-use crate::contract::parse;
+use crate::contract::{parse, parse_acceptances, render_faults};
 use crate::record::{Acceptance, Asked};
 
 /// The largest contract or file of exceptions that is read, in bytes.
@@ -102,8 +102,10 @@ pub(super) async fn accepted(
     Vec::new()
 }
 
-fn acceptances(_: &str) -> Result<Vec<Acceptance>, String> {
-    Err("this version reads no exceptions".to_owned())
+fn acceptances(text: &str) -> Result<Vec<Acceptance>, String> {
+    let read = parse_acceptances(text);
+    let losses = read.map_err(|faults| render_faults(&faults, "", text).lines().next().unwrap_or_default().to_owned())?;
+    Ok(losses.into_iter().map(Acceptance::from).collect())
 }
 
 async fn text_at(repository: &Repository, commit: &str, path: &Path) -> Result<Option<String>, String> {

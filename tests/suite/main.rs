@@ -9,6 +9,7 @@ mod baseline;
 mod capacity;
 #[path = "../support/client.rs"]
 mod client;
+mod compare;
 mod dialects;
 mod endpoint;
 mod engines;
