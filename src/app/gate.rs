@@ -8,12 +8,14 @@ use tokio::runtime::Runtime;
 use super::audit::audit_for_gate;
 use super::calibrate::calibration_for_gate;
 use super::cli::{GateArguments, OutputFormat};
+use super::comparison::{Wanted, compared_with};
 use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
 use super::prepare::{Source, read_contract};
 use super::run::Run;
+use crate::contract::Plan;
 use crate::drive::raise_priority;
-use crate::record::{RunFolder, RunResult, Stop};
+use crate::record::{BaselineRecord, RunFolder, RunResult, Stop};
 use crate::report;
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
@@ -24,7 +26,16 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
-        let run = Run::prepare(source, arguments.plan.into(), audit, None, &arguments.runs)?;
+        let plan = arguments.plan.into();
+        let wanted = Wanted {
+            file: &arguments.contract,
+            plan,
+            base: arguments.base.as_deref(),
+            record: arguments.baseline.as_deref(),
+            is_paired: base.is_some(),
+        };
+        let used = compared_with(&source, wanted).await?;
+        let run = Run::prepare(source, plan, audit, used, &arguments.runs)?;
         let mut run = run.calibrated(calibration);
         if let Some(base) = base {
             run = run.beside(base);
@@ -59,10 +70,13 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::internal(format!("failed to start: {error}")))
 }
 
-/// Writes a result and its summary into its folder.
+/// Writes a result, its summary and, of a run that later ones are to be compared with, its record into its folder.
 pub(super) fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
     folder.write("result.json", report::json(result).as_bytes())?;
     folder.write("summary.md", report::markdown(result).as_bytes())?;
+    if result.plan == Plan::Baseline && result.fingerprint.is_some() {
+        folder.write("baseline.json", report::json(&BaselineRecord::of(result)).as_bytes())?;
+    }
     Ok(())
 }
 

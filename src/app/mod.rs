@@ -4,6 +4,8 @@ mod audit;
 mod baseline;
 mod calibrate;
 mod cli;
+mod compare;
+mod comparison;
 mod exit;
 mod gate;
 mod interrupt;
@@ -42,6 +44,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::Smoke(arguments) => smoke::smoke(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
         Command::Audit(arguments) => audit::audit(&arguments),
         Command::Baseline(arguments) => baseline::baseline(&arguments),

@@ -16,16 +16,17 @@ const LARGEST_TEXT: u64 = 4 << 20;
 
 /// The contract as the base commit has it, as JSON; a note where there is none.
 pub(super) async fn base_contract(
-    question: &Question<'_>,
+    folder: &Path,
+    file: &Path,
     at: Option<(&Repository, &str)>,
     notes: &mut Vec<Asked>,
 ) -> Option<serde_json::Value> {
     let (repository, base) = at?;
-    let path = within(question.folder, question.file);
+    let path = within(folder, file);
     let text = match text_at(repository, base, &path).await {
         Ok(Some(text)) => text,
         Ok(None) => {
-            note(notes, "contract", format!("{} is not there at {}", question.file.display(), short(base)));
+            note(notes, "contract", format!("{} is not there at {}", file.display(), short(base)));
             return None;
         }
         Err(problem) => {
@@ -33,17 +34,13 @@ pub(super) async fn base_contract(
             return None;
         }
     };
-    match parse(&text, question.folder) {
+    match parse(&text, folder) {
         Ok(loaded) => Some(loaded.value),
         Err(faults) => {
             let first =
                 faults.first().map(|fault| format!(": {}: {}", fault.pointer, fault.message)).unwrap_or_default();
             let at = short(base);
-            note(
-                notes,
-                "contract",
-                format!("{} at {at} cannot be read by this version{first}", question.file.display()),
-            );
+            note(notes, "contract", format!("{} at {at} cannot be read by this version{first}", file.display()));
             None
         }
     }
@@ -104,7 +101,8 @@ pub(super) async fn accepted(
 
 fn acceptances(text: &str) -> Result<Vec<Acceptance>, String> {
     let read = parse_acceptances(text);
-    let losses = read.map_err(|faults| render_faults(&faults, "", text).lines().next().unwrap_or_default().to_owned())?;
+    let losses =
+        read.map_err(|faults| render_faults(&faults, "", text).lines().next().unwrap_or_default().to_owned())?;
     Ok(losses.into_iter().map(Acceptance::from).collect())
 }
 

@@ -23,7 +23,7 @@ use crate::record::BaselineRecord;
 
 pub use base::{Candidate, Line, Stated};
 pub use branch::BranchStore;
-pub use choose::{Question, choose};
+pub use choose::{Question, choose, contract_at_base};
 pub use file::{FileStore, read_record, write_record};
 pub use fit::{age, unfit};
 pub use git::{GitFailure, Repository, short};

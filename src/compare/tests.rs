@@ -321,14 +321,12 @@ fn searches_on_the_same_schedules_are_compared_and_a_release_is_held_against() {
     assert_eq!((equal.status, equal.method.as_deref()), (Status::Pass, Some("paired searches")));
     let slower = side(&[45.0, 46.0, 54.0, 44.0, 49.5]);
     assert_eq!(row(&compared(&contract, &base, &slower, false), "capacity").status, Status::Fail);
-    let rules = contract.baseline.as_ref().unwrap();
-    let sides = Sides { base: &slower, head: &record(), contract: &contract, rules, is_paired: false };
-    let release = release::since_release(sides, &base);
+    let margin = contract.baseline.as_ref().unwrap().margin;
+    let release = release::since_release(&record(), Some(&slower), margin, &base);
     assert_eq!((release.status, release.gates), (Status::Fail, false));
     assert!(release.note.is_some_and(|note| note.contains("baseline")));
     let few = BaselineRecord { capacities: searched(&[50.0, 50.0]), ..base.clone() };
-    let sides = Sides { head: &few, base: &few, ..sides };
-    let by_ends = release::since_release(sides, &base);
+    let by_ends = release::since_release(&few, Some(&few), margin, &base);
     // [4/6, 6/4] at 1 − 2/32.
     let [lower, upper] = by_ends.interval.unwrap();
     assert!((lower - 2.0 / 3.0).abs() < 1e-9 && (upper - 1.5).abs() < 1e-9, "{by_ends:?}");

@@ -29,7 +29,7 @@ use serde_json::Value;
 pub use accepted::{AcceptedLoss, accepted_schema, parse_acceptances};
 pub use baseline::*;
 pub use fault::{Fault, render_faults};
-pub use meaning::LONGEST;
+pub use meaning::{LONGEST, MARGIN_PPM};
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
 pub use presets::Preset;

@@ -214,15 +214,9 @@ impl Side {
 
     /// Under which circumstances the endpoint that now runs is measured, and what it serves.
     async fn note_circumstances(&mut self, around: Around<'_>) -> Result<(), Failure> {
-        let endpoint = &self.contract.endpoint;
-        let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        let (digest, secrets) = (self.lane.workload.digest(), self.lane.target.secrets());
-        let found = fingerprint(&self.contract, digest, &self.source.folder, &client, secrets);
-        tokio::select! {
-            biased;
-            () = around.interrupt.token().cancelled() => return Ok(()),
-            found = found => self.fingerprint = Some(found),
+        // A page is asked for only where somebody reads what it says.
+        if self.contract.baseline.is_some() || !self.label.is_empty() {
+            self.ask_circumstances(around).await?;
         }
         // Variables tell of the change alone: where two endpoints are measured, only the change is what the workflow serves.
         let environment = |name: &str| std::env::var(name).ok();
@@ -232,6 +226,21 @@ impl Side {
         match origin(&self.source.folder, None, variable).await {
             Ok(origin) => self.origin = origin,
             Err(error) => around.teller.say(&format!("goodput: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Asks the machine and the endpoint, unless the run is stopped meanwhile.
+    async fn ask_circumstances(&mut self, around: Around<'_>) -> Result<(), Failure> {
+        let endpoint = &self.contract.endpoint;
+        let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let (digest, secrets) = (self.lane.workload.digest(), self.lane.target.secrets());
+        let found = fingerprint(&self.contract, digest, &self.source.folder, &client, secrets);
+        tokio::select! {
+            biased;
+            () = around.interrupt.token().cancelled() => return Ok(()),
+            found = found => self.fingerprint = Some(found),
         }
         Ok(())
     }

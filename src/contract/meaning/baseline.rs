@@ -13,11 +13,8 @@ use crate::contract::{raw, secrets};
 use crate::units::Share;
 
 const AT: &str = "/baseline";
-/// The loss that passes when the contract does not say, and what can be written.
-const DEFAULT_MARGIN_PPM: u32 = 50_000;
-pub(in crate::contract) const MARGIN_PPM: std::ops::RangeInclusive<u32> = 1_000..=500_000;
-/// How far behind a baseline may lie when the contract does not say.
-const DEFAULT_WITHIN: Within = Within { commits: 50, days: 30 };
+/// The margins that a contract may write, in parts per million.
+pub const MARGIN_PPM: std::ops::RangeInclusive<u32> = 1_000..=500_000;
 /// The longest name and value of a circumstance, in characters.
 const LONGEST_KEY: usize = 64;
 const LONGEST_VALUE: usize = 200;
@@ -80,7 +77,7 @@ impl Meaning<'_> {
 
     fn margin(&mut self, written: Option<&ShareText>, pointer: &str, has_default: bool) -> Option<Share> {
         if has_default && !self.is_written(written, pointer) {
-            return Share::from_ppm(DEFAULT_MARGIN_PPM);
+            return Some(BaselinePlan::default().margin);
         }
         let margin = self.share(written, pointer)?;
         if !MARGIN_PPM.contains(&margin.ppm()) {
@@ -249,7 +246,7 @@ fn within(written: Option<&raw::Within>) -> Within {
         value.and_then(|value| u32::try_from(value.0).ok()).unwrap_or(default)
     };
     Within {
-        commits: of(written.and_then(|within| within.commits), DEFAULT_WITHIN.commits),
-        days: of(written.and_then(|within| within.days), DEFAULT_WITHIN.days),
+        commits: of(written.and_then(|within| within.commits), Within::default().commits),
+        days: of(written.and_then(|within| within.days), Within::default().days),
     }
 }

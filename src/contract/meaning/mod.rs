@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-pub(super) use baseline::MARGIN_PPM;
+pub use baseline::MARGIN_PPM;
 
 use super::document::{Node, join};
 use super::fault::{Fault, printable};
