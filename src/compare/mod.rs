@@ -18,7 +18,7 @@ mod trend;
 pub use calibrate::{Differences, calibrate, differences};
 pub use confirm::confirm;
 pub use reference::Reference;
-pub use trend::{Shift, Trend, TrendPoint, trend};
+pub use trend::{LevelShift, Trend, TrendPoint, trend};
 
 use crate::contract::{BaselinePlan, Contract};
 use crate::record::{BaselineRecord, BaselineUse, Change, Comparison, RecordStep, RecordTrial, RunResult, Why};
