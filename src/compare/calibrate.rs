@@ -32,18 +32,13 @@ pub struct Differences {
 
 /// The differences between two sides that were measured in pairs: of the capacity where there is a curve to read it from, and of the
 /// goodput at every load. A load at which something is not known has none.
-pub fn differences(
-    reference: Option<&Reference>,
-    base: &[RecordStep],
-    head: &[RecordStep],
-    margin: Share,
-) -> Vec<Differences> {
+pub fn differences(reference: Option<&Reference>, base: &[RecordStep], head: &[RecordStep]) -> Vec<Differences> {
     let mut found = Vec::new();
     let pairs = || base.iter().filter_map(|base| Some((base, head.iter().find(|head| head.load == base.load)?)));
     if let Some(reference @ Reference::Shift { .. }) = reference
         && let Some((base, head)) = pairs().find(|(base, _)| base.load == reference.load())
     {
-        let values = log_ratios(reference, &base.trials, &head.trials, margin);
+        let values = log_ratios(reference, &base.trials, &head.trials);
         found.push(Differences { metric: "capacity".to_owned(), load: None, values });
     }
     for (base, head) in pairs() {
@@ -93,19 +88,22 @@ fn row(of: &Differences, rule: &RatioRule, margin: Share, mut words: Words) -> C
             (0..rule.most()).map(|_| one()).collect()
         })
         .collect();
-    let failing = |drop: f64| share_of(&drawn, rule, margin, drop, Decision::Fail);
+    // The gate holds the shifts of a capacity to three margins, and no other figure.
+    let most = of.load.is_none().then_some(margin);
+    let failing = |drop: f64| share_of(&drawn, rule, most, drop, Decision::Fail);
     row.deviation = Some(deviation);
     row.false_red = Share::from_ppm((failing(0.0) * 1e6).round() as u32);
-    row.undecided = Share::from_ppm((share_of(&drawn, rule, margin, 0.0, Decision::Undecided) * 1e6).round() as u32);
+    row.undecided = Share::from_ppm((share_of(&drawn, rule, most, 0.0, Decision::Undecided) * 1e6).round() as u32);
     row.smallest_drop = smallest_drop(failing);
     row.note = doubt(pairs, deviation);
     row
 }
 
 /// The share of the drawn comparisons with a decision, were the head's figure smaller by `drop`.
-fn share_of(drawn: &[Vec<f64>], rule: &RatioRule, margin: Share, drop: f64, wanted: Decision) -> f64 {
+fn share_of(drawn: &[Vec<f64>], rule: &RatioRule, most: Option<Share>, drop: f64, wanted: Decision) -> f64 {
     let shifted = |values: &Vec<f64>| -> Vec<f64> {
-        values.iter().map(|value| clipped(value + (-drop).ln_1p(), margin.fraction())).collect()
+        let one = |value: &f64| value + (-drop).ln_1p();
+        values.iter().map(one).map(|value| most.map_or(value, |margin| clipped(value, margin.fraction()))).collect()
     };
     let is_so = |values: &&Vec<f64>| rule.look(&shifted(values)).is_some_and(|look| look.decision == wanted);
     drawn.iter().filter(is_so).count() as f64 / drawn.len() as f64

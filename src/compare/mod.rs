@@ -20,7 +20,7 @@ pub use calibrate::{Differences, calibrate, differences};
 pub use confirm::confirm;
 pub use reference::Reference;
 pub use series::looks as pair_looks;
-pub use trend::{Shift, Trend, TrendPoint, trend};
+pub use trend::{LevelShift, Trend, TrendPoint, trend};
 pub use weakened::weakened;
 
 use std::path::Path;

@@ -269,6 +269,8 @@ fn a_shift_along_the_curve_is_the_ratio_of_the_capacities() {
     assert_eq!((slower.status, slower.head.as_deref()), (Status::Fail, Some("≈ 4.52/s")), "{slower:?}");
     assert!((slower.ratio.unwrap() - (-0.1_f64).exp()).abs() < 1e-4);
     assert_eq!((of(0.0, 2).status, of(0.0, 2).reason), (Status::Unknown, Reason::TooFewSamples));
+    // Nothing is believed to be 1.6 times as fast.
+    assert_eq!((of(-0.49, 3).status, of(-0.49, 3).reason), (Status::Unknown, Reason::ImplausibleGain));
     let none = row(&compared(&contract, &base, &record(), false), "capacity").clone();
     assert_eq!((none.status, none.reason, none.gates), (Status::Unknown, Reason::NotMeasured, true));
 }
@@ -387,7 +389,7 @@ fn differences_come_from_pairs_on_the_same_schedule() {
     let base = [goods(&contract, 4_000, &[100, 50, 80])];
     let mut head = [goods(&contract, 4_000, &[90, 50])];
     head[0].trials.reverse();
-    let found = differences(None, &base, &head, share(50_000));
+    let found = differences(None, &base, &head);
     assert_eq!((found.len(), found[0].load), (1, Some(load(4_000))));
     assert!((found[0].values[0] - 0.9_f64.ln()).abs() < 1e-12 && found[0].values[1].abs() < 1e-12);
 }
