@@ -32,6 +32,9 @@ pub use slug::slug;
 /// The largest record that is read, in bytes; one of 5 loads with 8 trials has some 100 kB.
 pub const LARGEST_RECORD: u64 = 16 << 20;
 
+/// The most records of one commit that are read, the newest ones: a branch at rest that is measured every night gathers many.
+const MOST_AT_COMMIT: usize = 8;
+
 /// One place where records are kept.
 pub trait Store: Send + Sync {
     /// Its name in contracts and reports.
