@@ -15,9 +15,8 @@ const MOST_PPM: u32 = 900_000;
 const LEAST_PPM: u32 = *MARGIN_PPM.start();
 /// What the names of the rows of a comparison end with.
 const CHANGE: &str = "_change";
-/// Rows that say whether a run is evidence at all; that is no loss, and nobody can accept it.
-const VALIDITY: [&str; 7] =
-    ["all_limits", "baseline", "comparison", "completeness", "endpoint", "load_generator", "plausibility"];
+/// The one of them that has no largest loss.
+const CONTRACT: &str = "contract_change";
 
 /// A reviewed exception: one named loss that may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub struct AcceptedLoss {
     pub reason: String,
     /// The first day on which it no longer holds.
     pub expires: Date,
-    /// The largest loss that it covers; of a row that is no change `None`.
+    /// The largest loss that it covers; of `contract_change` `None`.
     pub at_most: Option<Share>,
     /// The commit that the baseline was measured at, or its beginning, in lower case. Against another it does not hold.
     pub baseline: Option<String>,
@@ -105,9 +104,9 @@ impl Reader<'_> {
 
     fn row(&mut self, written: Option<String>, pointer: &str) -> Option<String> {
         let row = written?;
-        if VALIDITY.contains(&row.as_str()) {
+        if !row.ends_with(CHANGE) {
             let message = format!(
-                "`{row}` says whether the run is evidence, which is no loss that could be accepted; name a row such as `capacity_change`"
+                "`{row}` is no change since a baseline, and nothing else can be accepted; name a row such as `capacity_change`, or have the contract changed"
             );
             self.fault(pointer, message);
             return None;
@@ -115,14 +114,14 @@ impl Reader<'_> {
         Some(row)
     }
 
-    /// The largest loss, which every change has and nothing else.
+    /// The largest loss, which every change has but that of the contract.
     fn at_most(&mut self, row: Option<&str>, written: Option<String>, at: &str) -> Option<Option<Share>> {
         let pointer = join(at, "at_most");
         let is_written = written.is_some() || self.refused.contains(&pointer);
         let Some(row) = row else { return Some(None) };
-        if !row.ends_with(CHANGE) {
+        if row == CONTRACT {
             if is_written {
-                self.fault(&pointer, format!("`{row}` is no change and has no largest loss; remove the key"));
+                self.fault(&pointer, format!("`{row}` has no largest loss; remove the key"));
             }
             return (!is_written).then_some(None);
         }
