@@ -117,7 +117,7 @@ fn equal_endpoints_on_one_port_take_turns_and_pass() {
     let base = base_result(&result);
     assert_eq!(result.value["baseline"]["chosen"]["store"], "pair", "{}", result.value["baseline"]);
     assert_eq!(result.value["baseline"]["chosen"]["why"]["relation"], "paired");
-    assert_eq!(result.value["baseline"]["record"]["steps"][0]["load"], "20/s");
+    assert_eq!(result.value["baseline"]["record"]["steps"][0]["load"], serde_json::json!({"rate_milli": 20_000}));
     for row in ["success_rate", "e2e_p90", "endpoint_process", "completeness"] {
         assert_eq!(result.row(row).0, "PASS", "{row}: {}", result.value["verdict"]);
     }
@@ -256,7 +256,10 @@ fn an_endpoint_against_itself_tells_what_the_gate_can_see() {
     let found: Value = serde_json::from_str(&read(&scene.path("found.json"))).unwrap();
     assert_eq!((&found["margin"], &found["looks"]), (&Value::from(50_000), &serde_json::json!([3, 5, 8])));
     let row = &found["rows"][0];
-    assert_eq!((&row["metric"], &row["load"], &row["pairs"]), (&"goodput".into(), &"20/s".into(), &3.into()));
+    assert_eq!(
+        (&row["metric"], &row["load"], &row["pairs"]),
+        (&"goodput".into(), &serde_json::json!({"rate_milli": 20_000}), &3.into())
+    );
     // The gate hands on what it is told of this machine.
     let arguments =
         ["gate", "--runs", "gates", "--calibration", "found.json", "--output-format", "json", "contract.yaml"];
