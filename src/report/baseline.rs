@@ -85,7 +85,10 @@ pub fn baseline(used: &BaselineUse, width: usize, color: bool) -> String {
         page.item(&format!("{}: {}", asked.store, asked.answer));
     }
     if let Some(release) = &used.release {
-        page.remark(&format!("The anchored release is `{}`.", release.release.as_deref().unwrap_or("without a name")), 0);
+        page.remark(
+            &format!("The anchored release is `{}`.", release.release.as_deref().unwrap_or("without a name")),
+            0,
+        );
     }
     page.finish()
 }
@@ -100,7 +103,8 @@ fn content(page: &mut Page, record: &BaselineRecord) {
     page.item(&format!("verdict: {}; run ended {}", record.verdict.word(), record.finished_at));
     page.item(&format!("digest {}, goodput {}", record.digest.short(), record.tool_version));
     let parts = &record.fingerprint;
-    for (name, part) in [("must match", &parts.must_match), ("under test", &parts.under_test), ("noted", &parts.noted)] {
+    for (name, part) in [("must match", &parts.must_match), ("under test", &parts.under_test), ("noted", &parts.noted)]
+    {
         for (key, value) in part {
             page.item(&format!("{name}: {key} = {value}"));
         }
@@ -109,7 +113,12 @@ fn content(page: &mut Page, record: &BaselineRecord) {
 
 fn capacity(capacity: &CapacityRecord) -> String {
     let end = |load: Option<crate::units::Load>| load.map_or_else(|| UNMEASURED.to_owned(), |load| load.to_string());
-    format!("{}, holds at {}, breaks at {}", per_second(capacity.point), end(capacity.holds_at), end(capacity.breaks_at))
+    format!(
+        "{}, holds at {}, breaks at {}",
+        per_second(capacity.point),
+        end(capacity.holds_at),
+        end(capacity.breaks_at)
+    )
 }
 
 fn why(why: Why) -> String {
@@ -190,7 +199,9 @@ mod tests {
 
     #[test]
     fn an_age_is_told_in_one_unit() {
-        for (seconds, told) in [(59, "0 min"), (7_199, "119 min"), (7_200, "2 h"), (172_799, "47 h"), (172_800, "2 days")] {
+        for (seconds, told) in
+            [(59, "0 min"), (7_199, "119 min"), (7_200, "2 h"), (172_799, "47 h"), (172_800, "2 days")]
+        {
             assert_eq!(age(seconds), told);
         }
     }

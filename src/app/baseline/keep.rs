@@ -37,17 +37,24 @@ pub(super) async fn save(arguments: &SaveArguments) -> Result<Exit, Failure> {
     let result = finished(&arguments.result)?;
     let name = &source.loaded.contract.name;
     if result.name != *name {
-        return Err(Failure::usage(format!("the run is of the contract `{}`, and {} is `{name}`", result.name, arguments.contract.display()))
-            .hint("name the run's own contract with `--contract`"));
+        return Err(Failure::usage(format!(
+            "the run is of the contract `{}`, and {} is `{name}`",
+            result.name,
+            arguments.contract.display()
+        ))
+        .hint("name the run's own contract with `--contract`"));
     }
     let repository = repository(&source.folder).await?;
     let mut record = BaselineRecord::of(&result);
     if let Some(named) = &arguments.commit {
         let found = match &repository {
-            Some(repository) => repository.commit(named).await.map_err(|failure| Failure::internal(failure.to_string()))?,
+            Some(repository) => {
+                repository.commit(named).await.map_err(|failure| Failure::internal(failure.to_string()))?
+            }
             None => None,
         };
-        record.origin.commit = Some(found.ok_or_else(|| Failure::usage(format!("`{named}` names no commit of this repository")))?);
+        record.origin.commit =
+            Some(found.ok_or_else(|| Failure::usage(format!("`{named}` names no commit of this repository")))?);
         // What somebody else built from that commit has no files of this working tree in it.
         record.origin.changed_files = None;
     }
@@ -68,7 +75,12 @@ pub(super) async fn save(arguments: &SaveArguments) -> Result<Exit, Failure> {
     if failures.is_empty() { Ok(Exit::Pass) } else { Err(Failure::internal(failures.join("\n  "))) }
 }
 
-async fn put(spec: &StoreSpec, places: &Places<'_>, record: &BaselineRecord, run: &Path) -> Result<String, StoreFailure> {
+async fn put(
+    spec: &StoreSpec,
+    places: &Places<'_>,
+    record: &BaselineRecord,
+    run: &Path,
+) -> Result<String, StoreFailure> {
     if let StoreSpec::Artifact { name, .. } = spec {
         let file = run.join(ARTIFACT_FILE);
         write_record(&file, record)?;
@@ -149,7 +161,10 @@ async fn named(what: &str, contract: &str, plan: &BaselinePlan, folder: &Path) -
         1 => Ok(found.remove(0).1.record),
         0 => Err(Failure::usage(format!("no kept record of `{contract}` has a digest that begins with {what}"))
             .hint("`goodput baseline history` lists digests")),
-        many => Err(Failure::usage(format!("{many} records have a digest that begins with {what}")).hint("write more digits")),
+        many => {
+            Err(Failure::usage(format!("{many} records have a digest that begins with {what}"))
+                .hint("write more digits"))
+        }
     }
 }
 

@@ -39,7 +39,8 @@ pub(super) async fn history(arguments: &HistoryArguments) -> Result<Exit, Failur
     let (source, plan) = contract_with_baseline(&arguments.contract, "baseline history")?;
     let most = arguments.most as usize;
     let kept = kept(&source.loaded.contract.name, &plan, &source.folder, most).await?;
-    let mut rows: Vec<HistoryRow> = kept.iter().map(|(store, found)| HistoryRow::of(store, &found.place, &found.record)).collect();
+    let mut rows: Vec<HistoryRow> =
+        kept.iter().map(|(store, found)| HistoryRow::of(store, &found.place, &found.record)).collect();
     rows.sort_by(|a, b| b.finished_at.cmp(&a.finished_at));
     rows.truncate(most);
     match arguments.json {
@@ -59,7 +60,9 @@ pub(super) async fn kept(
 ) -> Result<Vec<(&'static str, Found)>, Failure> {
     let repository = repository(folder).await?;
     let head = match &repository {
-        Some(repository) => repository.commit("HEAD").await.map_err(|failure| Failure::internal(failure.to_string()))?,
+        Some(repository) => {
+            repository.commit("HEAD").await.map_err(|failure| Failure::internal(failure.to_string()))?
+        }
         None => None,
     };
     let places = Places { folder, repository: repository.as_ref(), at: head.as_deref() };
