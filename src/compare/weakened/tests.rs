@@ -19,7 +19,7 @@ workload:
 traffic:
   model: poisson
   loads: [1/s, 2/s, 4/s]
-  trial: { requests: 300, warm_up: 10s, drain: 10s }
+  trial: { requests: 300, warm_up: 10s, drain: 30s }
   search: { from: 1/s, to: 16/s, precision: 5%, seeds: 5 }
   repeats: [3, 5, 8]
 slo:
