@@ -125,8 +125,7 @@ impl Place<'_> {
 
     fn missing_key(&self, key: &str) -> String {
         let about = self.part.pointer(&format!("/properties/{key}/description")).and_then(Value::as_str);
-        let about =
-            about.and_then(|text| text.split(['.', '\n', ';']).next()).map(|text| format!(" ({})", lower_first(text)));
+        let about = about.and_then(first_clause).map(|text| format!(" ({})", lower_first(text)));
         format!("the key `{key}` is missing{}", about.unwrap_or_default())
     }
 
@@ -239,6 +238,11 @@ impl Place<'_> {
             _ => echo,
         }
     }
+}
+
+/// The beginning of a description, up to its first full stop or semicolon; the point in a number is none.
+fn first_clause(text: &str) -> Option<&str> {
+    text.split(['\n', ';']).next()?.split(". ").next().map(|clause| clause.trim_end_matches('.'))
 }
 
 fn type_word(name: &str) -> &str {

@@ -1,14 +1,15 @@
 //! How much is measured.
 
 use super::{Found, plain, time};
-use crate::contract::{EvidencePlan, Search, Traffic};
+use crate::contract::{Contract, EvidencePlan, Search, Traffic};
 use crate::judge::Claim;
 use crate::schedule::ArrivalProcess;
+use crate::units::Load;
 
 const TRIAL: &str = "/traffic/trial/window";
 
-pub(super) fn traffic(base: &Traffic, head: &Traffic, found: &mut Found) {
-    match (base, head) {
+pub(super) fn traffic(base: &Contract, head: &Contract, found: &mut Found) {
+    match (&base.traffic, &head.traffic) {
         (
             Traffic::Open { process: base_process, counts: base_counts, .. },
             Traffic::Open { process: head_process, counts: head_counts, .. },
@@ -31,9 +32,11 @@ pub(super) fn traffic(base: &Traffic, head: &Traffic, found: &mut Found) {
             return;
         }
     }
-    let listed = head.loads();
-    let pointer = if matches!(head, Traffic::Open { .. }) { "/traffic/loads" } else { "/traffic/concurrency" };
-    for load in base.loads().into_iter().filter(|load| !listed.contains(load)) {
+    let listed = head.traffic.loads();
+    let pointer = if matches!(head.traffic, Traffic::Open { .. }) { "/traffic/loads" } else { "/traffic/concurrency" };
+    // The load that must hold is listed by itself; one that is raised is no load less.
+    let was_raised = |load: &Load| *load == base.slo.at && head.slo.at > *load;
+    for load in base.traffic.loads().into_iter().filter(|load| !listed.contains(load) && !was_raised(load)) {
         found.tell(pointer, format!("{load} is not listed any more"));
     }
 }

@@ -20,7 +20,7 @@ use crate::units::format_duration;
 pub fn weakened(base: &Contract, head: &Contract) -> Vec<Weakening> {
     let mut found = Found::default();
     timeouts(base, head, &mut found);
-    measured::traffic(&base.traffic, &head.traffic, &mut found);
+    measured::traffic(base, head, &mut found);
     measured::evidence(&base.evidence, &head.evidence, &mut found);
     slo::slo(&base.slo, &head.slo, &mut found);
     slo::resources(base, head, &mut found);

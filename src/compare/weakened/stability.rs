@@ -20,7 +20,9 @@ pub(super) fn stability(base: &Contract, head: &Contract, found: &mut Found) {
             let pointer = format!("{at}/max_increase");
             found.higher(&pointer, &format!("max_increase of {name}"), *base_most, *head_most, super::plain);
         }
-        if !is_asked_alike(base, &row.probe, head, &other.probe) {
+        // Rows that come by themselves follow the endpoint, as to another port.
+        let are_automatic = row.automatic && other.automatic;
+        if !are_automatic && !is_asked_alike(base, &row.probe, head, &other.probe) {
             found.tell(at, format!("{name} is asked in another way"));
         }
     }

@@ -19,7 +19,7 @@ workload:
 traffic:
   model: poisson
   loads: [1/s, 2/s, 4/s]
-  trial: { requests: 300, warm_up: 10s, drain: 10s }
+  trial: { requests: 300, warm_up: 10s, drain: 30s }
   search: { from: 1/s, to: 16/s, precision: 5%, seeds: 5 }
   repeats: [3, 5, 8]
 slo:
@@ -84,7 +84,7 @@ const LESS: &[(&str, &str, &str, &str)] = &[
     ("  repeats: [3, 5, 8]\n", "  claim: this_run\n", "/traffic/claim", "claim from typical_run to this_run"),
     ("ttft: 3s,", "ttft: 4s,", "/slo/request/ttft", "ttft of a request from 3s to 4s"),
     ("ttft: 3s, e2e: 30s", "ttft: 3s", "/slo/request", "e2e is missing; it was 30s"),
-    ("at_most: 3s", "at_most: 3500ms", "/slo/objectives/0/at_most", "ttft_p95 from 3s to 3500ms"),
+    ("at_most: 3s", "at_most: 3500ms", "/slo/objectives/0/at_most", "ttft_p95 from 3s to 3.5s"),
     ("percentile: 95", "percentile: 90", "/slo/objectives", "ttft_p95 is missing; it was ≤ 3s"),
     (
         "    - { metric: ttft, percentile: 95, at_most: 3s }\n",

@@ -51,7 +51,7 @@ impl Meaning<'_> {
         let waits_for_loss = written.pair.as_ref().is_some_and(|pair| pair.when == Some(PairWhen::Suspected));
         if waits_for_loss && !self.is_written(written.from.as_ref(), &join(AT, "from")) {
             let message = "a loss is suspected by a stored baseline only; write `from`, or `when: always`";
-            self.fault(&join(AT, "pair/when"), message);
+            self.fault(&join(&join(AT, "pair"), "when"), message);
         }
         let from = self.stores(written.from, has_pair);
         let within = within(written.within.as_ref());
