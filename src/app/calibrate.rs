@@ -87,8 +87,9 @@ fn found(base: &Side, head: &Side, margin: Share) -> Calibration {
     let loads = contract.traffic.loads();
     let [of_base, of_head] = [base, head]
         .map(|side| -> Vec<RecordStep> { side.measured().steps(&loads).iter().map(RecordStep::of).collect() });
-    let differences = differences(None, &of_base, &of_head, margin);
-    calibration_of(&differences, margin, &pair_looks(contract), contract.workload.seed)
+    let differences = differences(None, &of_base, &of_head);
+    let must_match = head.fingerprint().map(|found| found.must_match.clone()).unwrap_or_default();
+    calibration_of(&differences, margin, &pair_looks(contract), contract.workload.seed, must_match)
 }
 
 fn write(path: &Path, found: &Calibration) -> Result<(), Failure> {

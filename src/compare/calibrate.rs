@@ -1,5 +1,7 @@
 //! How often the gate would be wrong on this machine, from runs of one endpoint against itself.
 
+use std::collections::BTreeMap;
+
 use super::confirm::log_ratios;
 use super::figures::goodput_logs;
 use super::reference::Reference;
@@ -55,10 +57,16 @@ pub fn differences(reference: Option<&Reference>, base: &[RecordStep], head: &[R
 ///
 /// Which of two equal endpoints is called the base is arbitrary, so every difference counts with both signs; the true ratio of what
 /// is drawn is 1. Equal arguments give equal answers.
-pub fn calibrate(differences: &[Differences], margin: Share, looks: &[u32], seed: u64) -> Calibration {
+pub fn calibrate(
+    differences: &[Differences],
+    margin: Share,
+    looks: &[u32],
+    seed: u64,
+    must_match: BTreeMap<String, String>,
+) -> Calibration {
     let rule = RatioRule::new(looks, margin.fraction());
     let rows = differences.iter().zip(0..).map(|(of, index)| row(of, &rule, margin, Words::new(seed, STREAM + index)));
-    Calibration { margin, looks: looks.to_vec(), rows: rows.collect() }
+    Calibration { must_match, margin, looks: looks.to_vec(), rows: rows.collect() }
 }
 
 fn row(of: &Differences, rule: &RatioRule, margin: Share, mut words: Words) -> CalibrationRow {
