@@ -38,6 +38,8 @@ pub async fn fingerprint(
         tokio::join!(machine::machine(&contract.endpoint, &machine), endpoint(&contract.endpoint, client, secrets));
     let mut fingerprint = of_machine;
     fingerprint.must_match.extend(contract_part(contract, workload_digest));
+    // What requests ask for; a server's own name for what it serves says more, and stands beside it.
+    add(&mut fingerprint.under_test, "asked_model", plain(&contract.endpoint.model));
     fingerprint.under_test.extend(of_endpoint);
     if let Some(plan) = &contract.baseline {
         add_keys(&mut fingerprint, &plan.fingerprint);

@@ -35,6 +35,8 @@ pub(in crate::app) struct Side {
     source: Source,
     lane: Arc<Lane>,
     plain: Option<Plain>,
+    /// The workload's digest, whatever the model is called.
+    comparable: Digest,
     plan: Plan,
     audit: Option<AuditRecord>,
     folder: RunFolder,
@@ -86,7 +88,7 @@ impl Side {
     ) -> Result<Self, Failure> {
         let mut contract = source.loaded.contract.clone();
         choose_port(&mut contract)?;
-        let Payloads { workload, plain } = build_workload(&contract, &source.folder)?;
+        let Payloads { workload, plain, comparable } = build_workload(&contract, &source.folder)?;
         let mut target = Target::new(&contract.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
         target.mask_also(&headers_of_pages(&contract.stability, &contract.resources));
         let started = Timestamp::now();
@@ -107,6 +109,7 @@ impl Side {
             source,
             lane: Arc::new(lane),
             plain,
+            comparable,
             plan,
             audit,
             folder,
@@ -235,7 +238,7 @@ impl Side {
         let endpoint = &self.contract.endpoint;
         let client = http_client(endpoint.ca_file.as_deref(), endpoint.proxy.as_ref(), endpoint.http)
             .map_err(|error| Failure::usage(error.to_string()))?;
-        let (digest, secrets) = (self.lane.workload.digest(), self.lane.target.secrets());
+        let (digest, secrets) = (&self.comparable, self.lane.target.secrets());
         let found = fingerprint(&self.contract, digest, &self.source.folder, &client, secrets);
         tokio::select! {
             biased;
