@@ -10,6 +10,8 @@
     reason = "a benchmark prints, and one that cannot run has failed"
 )]
 
+#[path = "accuracy/comparisons.rs"]
+mod comparisons;
 #[path = "accuracy/page.rs"]
 mod page;
 #[path = "../tests/support/queues.rs"]
@@ -19,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use comparisons::{COMPARED, Compared, compared};
 use goodput::contract::{Contract, Plan};
 use goodput::judge::Status;
 use goodput::record::{RunResult, TrialRecord};
@@ -47,6 +50,8 @@ struct Effort {
     gates: u64,
     /// Searches of five seeds each.
     searches: u64,
+    /// Nightly runs, each with one change of every slowdown.
+    nights: u64,
 }
 
 /// A scenario with so many measured requests in each trial.
@@ -93,13 +98,14 @@ struct Measured {
     /// By noise and load, in percent.
     cells: BTreeMap<(Setting, u32, u32), Cell>,
     searched: BTreeMap<(Setting, u32), Searched>,
+    compared: Compared,
 }
 
 fn main() {
     let given = |name: &str| std::env::args().any(|argument| argument == name);
     let effort = match given("--quick") {
-        true => Effort { schedules: 100, gates: 40, searches: 20 },
-        false => Effort { schedules: 400, gates: 200, searches: 100 },
+        true => Effort { schedules: 100, gates: 40, searches: 20, nights: 10 },
+        false => Effort { schedules: 400, gates: 200, searches: 100, nights: 50 },
     };
     let begun = Instant::now();
     let measured = measure(effort);
@@ -124,6 +130,7 @@ fn measure(effort: Effort) -> Measured {
             measured.medians.extend(found.medians);
             measured.cells.extend(found.cells);
             measured.searched.extend(found.searched);
+            measured.compared.extend(found.compared);
             eprintln!("accuracy: {} with {} requests is done", setting.0, setting.1);
         }
     };
@@ -151,6 +158,9 @@ fn of_setting(setting: Setting, effort: Effort) -> Measured {
         }
     }
     found.medians.insert(setting, median);
+    if COMPARED.contains(&id) {
+        found.compared = compared(setting, effort.nights);
+    }
     found
 }
 

@@ -75,6 +75,11 @@ impl Failure {
         Self::usage(render_faults(faults, file, text).trim_end())
     }
 
+    /// What went wrong, on one line, without what to do next.
+    pub(super) fn text(&self) -> String {
+        self.message.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// What to do next.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

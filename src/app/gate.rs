@@ -1,26 +1,45 @@
 //! `goodput gate`: the main job.
 
 use std::io::{ErrorKind, Write, stdout};
+use std::path::Path;
 
 use tokio::runtime::Runtime;
 
 use super::audit::audit_for_gate;
+use super::calibrate::calibration_for_gate;
 use super::cli::{GateArguments, OutputFormat};
+use super::comparison::{Wanted, compared_with};
 use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
-use super::prepare::read_contract;
+use super::prepare::{Source, read_contract};
 use super::run::Run;
+use crate::contract::Plan;
 use crate::drive::raise_priority;
-use crate::record::{RunFolder, RunResult, Stop};
+use crate::record::{BaselineRecord, RunFolder, RunResult, Stop};
 use crate::report;
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "gate")?;
+    let base = arguments.pair.as_deref().map(|base| read_pair(base, &source)).transpose()?;
     let audit = audit_for_gate(arguments.audit.as_deref())?;
+    let calibration = calibration_for_gate(arguments.calibration.as_deref())?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
-        let mut run = Run::prepare(source, arguments.plan.into(), audit, None, &arguments.runs)?;
+        let plan = arguments.plan.into();
+        let wanted = Wanted {
+            file: &arguments.contract,
+            plan,
+            base: arguments.base.as_deref(),
+            record: arguments.baseline.as_deref(),
+            is_paired: base.is_some(),
+        };
+        let used = compared_with(&source, wanted).await?;
+        let run = Run::prepare(source, plan, audit, used, &arguments.runs)?;
+        let mut run = run.calibrated(calibration);
+        if let Some(base) = base {
+            run = run.beside(base);
+        }
         let result = run.carry_out(&interrupt).await?;
         let stored = store(run.folder(), &result);
         let printed = print(&report_as(&result, arguments.output_format));
@@ -29,6 +48,17 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
         }
         conclude(&result, &interrupt, stored.and(printed))
     })
+}
+
+/// The contract of the endpoint without the change. With which margin the two are compared is said before they are measured.
+fn read_pair(path: &Path, source: &Source) -> Result<Source, Failure> {
+    if source.loaded.contract.baseline.is_none() {
+        return Err(Failure::usage(
+            "`--pair` compares two endpoints, and the contract does not say which loss still passes",
+        )
+        .hint("add `baseline: { margin: 5% }` to the contract"));
+    }
+    read_contract(path, "gate CONTRACT --pair")
 }
 
 /// The runtime that carries load and everything else.
@@ -40,9 +70,13 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::internal(format!("failed to start: {error}")))
 }
 
-fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
+/// Writes a result, its summary and, of a run that later ones are to be compared with, its record into its folder.
+pub(super) fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
     folder.write("result.json", report::json(result).as_bytes())?;
     folder.write("summary.md", report::markdown(result).as_bytes())?;
+    if result.plan == Plan::Baseline && result.fingerprint.is_some() {
+        folder.write("baseline.json", report::json(&BaselineRecord::of(result)).as_bytes())?;
+    }
     Ok(())
 }
 

@@ -2,11 +2,15 @@
 
 mod audit;
 mod baseline;
+mod calibrate;
 mod cli;
+mod compare;
+mod comparison;
 mod exit;
 mod gate;
 mod interrupt;
 mod judge;
+mod pair;
 mod prepare;
 mod probes;
 mod progress;
@@ -40,6 +44,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::Smoke(arguments) => smoke::smoke(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
         Command::Audit(arguments) => audit::audit(&arguments),
         Command::Baseline(arguments) => baseline::baseline(&arguments),

@@ -14,7 +14,7 @@ use crate::simulate::read_profile;
 use crate::workload::{Case, Sound, Workload, parse_cases};
 
 /// A contract that was read, and where.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Source {
     /// The contract.
     pub(super) loaded: Loaded,

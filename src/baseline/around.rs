@@ -8,7 +8,7 @@ use super::choose::Question;
 use super::file::{FileStore, read_bounded};
 use super::git::{FileAt, Repository, short};
 use super::{Found, StoreFailure};
-use crate::contract::parse;
+use crate::contract::{parse, parse_acceptances, render_faults};
 use crate::record::{Acceptance, Asked};
 
 /// The largest contract or file of exceptions that is read, in bytes.
@@ -16,16 +16,17 @@ const LARGEST_TEXT: u64 = 4 << 20;
 
 /// The contract as the base commit has it, as JSON; a note where there is none.
 pub(super) async fn base_contract(
-    question: &Question<'_>,
+    folder: &Path,
+    file: &Path,
     at: Option<(&Repository, &str)>,
     notes: &mut Vec<Asked>,
 ) -> Option<serde_json::Value> {
     let (repository, base) = at?;
-    let path = within(question.folder, question.file);
+    let path = within(folder, file);
     let text = match text_at(repository, base, &path).await {
         Ok(Some(text)) => text,
         Ok(None) => {
-            note(notes, "contract", format!("{} is not there at {}", question.file.display(), short(base)));
+            note(notes, "contract", format!("{} is not there at {}", file.display(), short(base)));
             return None;
         }
         Err(problem) => {
@@ -33,17 +34,13 @@ pub(super) async fn base_contract(
             return None;
         }
     };
-    match parse(&text, question.folder) {
+    match parse(&text, folder) {
         Ok(loaded) => Some(loaded.value),
         Err(faults) => {
             let first =
                 faults.first().map(|fault| format!(": {}: {}", fault.pointer, fault.message)).unwrap_or_default();
             let at = short(base);
-            note(
-                notes,
-                "contract",
-                format!("{} at {at} cannot be read by this version{first}", question.file.display()),
-            );
+            note(notes, "contract", format!("{} at {at} cannot be read by this version{first}", file.display()));
             None
         }
     }
@@ -102,8 +99,11 @@ pub(super) async fn accepted(
     Vec::new()
 }
 
-fn acceptances(_: &str) -> Result<Vec<Acceptance>, String> {
-    Err("this version reads no exceptions".to_owned())
+fn acceptances(text: &str) -> Result<Vec<Acceptance>, String> {
+    let read = parse_acceptances(text);
+    let losses =
+        read.map_err(|faults| render_faults(&faults, "", text).lines().next().unwrap_or_default().to_owned())?;
+    Ok(losses.into_iter().map(Acceptance::from).collect())
 }
 
 async fn text_at(repository: &Repository, commit: &str, path: &Path) -> Result<Option<String>, String> {

@@ -47,6 +47,16 @@ pub async fn choose(question: &Question<'_>) -> BaselineUse {
     used
 }
 
+/// The contract as it is at a base that was named, by hand or by an event, with that commit; `None` where none was named, or
+/// nothing is found there. A contract that asks for no comparison is looked at no further.
+pub async fn contract_at_base(file: &Path, folder: &Path, stated: &Stated) -> Option<(String, serde_json::Value)> {
+    stated.revision.as_ref()?;
+    let repository = Repository::open(folder).await.ok()??;
+    let base = line(&repository, stated, 0).await.ok()?.base?;
+    let contract = around::base_contract(folder, file, Some((&repository, &base)), &mut Vec::new()).await?;
+    Some((base, contract))
+}
+
 async fn fill(question: &Question<'_>, used: &mut BaselineUse) -> Result<(), Missing> {
     let unanswered =
         |problem: String| none(format!("{problem}. Without git it is not known what the change is based on"));
@@ -63,7 +73,7 @@ async fn fill(question: &Question<'_>, used: &mut BaselineUse) -> Result<(), Mis
     note(&mut used.asked, "git", line.told.clone());
     used.base_commit = line.base.clone();
     let at = repository.as_ref().zip(line.base.as_deref());
-    used.base_contract = around::base_contract(question, at, &mut used.asked).await;
+    used.base_contract = around::base_contract(question.folder, question.file, at, &mut used.asked).await;
     used.accepted = around::accepted(question, repository.as_ref(), &line, &mut used.asked).await;
     if repository.is_some() && line.base.is_none() {
         return Err(none(format!("{}; the run is compared with nothing", line.told)));

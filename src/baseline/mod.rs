@@ -23,7 +23,7 @@ use crate::record::BaselineRecord;
 
 pub use base::{Candidate, Line, Stated};
 pub use branch::BranchStore;
-pub use choose::{Question, choose};
+pub use choose::{Question, choose, contract_at_base};
 pub use file::{FileStore, read_record, write_record};
 pub use fit::{age, unfit};
 pub use git::{GitFailure, Repository, short};
@@ -31,6 +31,9 @@ pub use slug::slug;
 
 /// The largest record that is read, in bytes; one of 5 loads with 8 trials has some 100 kB.
 pub const LARGEST_RECORD: u64 = 16 << 20;
+
+/// The most records of one commit that are read, the newest ones: a branch at rest that is measured every night gathers many.
+const MOST_AT_COMMIT: usize = 8;
 
 /// One place where records are kept.
 pub trait Store: Send + Sync {

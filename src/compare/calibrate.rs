@@ -1,5 +1,7 @@
 //! How often the gate would be wrong on this machine, from runs of one endpoint against itself.
 
+use std::collections::BTreeMap;
+
 use super::confirm::log_ratios;
 use super::figures::goodput_logs;
 use super::reference::Reference;
@@ -32,18 +34,13 @@ pub struct Differences {
 
 /// The differences between two sides that were measured in pairs: of the capacity where there is a curve to read it from, and of the
 /// goodput at every load. A load at which something is not known has none.
-pub fn differences(
-    reference: Option<&Reference>,
-    base: &[RecordStep],
-    head: &[RecordStep],
-    margin: Share,
-) -> Vec<Differences> {
+pub fn differences(reference: Option<&Reference>, base: &[RecordStep], head: &[RecordStep]) -> Vec<Differences> {
     let mut found = Vec::new();
     let pairs = || base.iter().filter_map(|base| Some((base, head.iter().find(|head| head.load == base.load)?)));
     if let Some(reference @ Reference::Shift { .. }) = reference
         && let Some((base, head)) = pairs().find(|(base, _)| base.load == reference.load())
     {
-        let values = log_ratios(reference, &base.trials, &head.trials, margin);
+        let values = log_ratios(reference, &base.trials, &head.trials);
         found.push(Differences { metric: "capacity".to_owned(), load: None, values });
     }
     for (base, head) in pairs() {
@@ -60,10 +57,16 @@ pub fn differences(
 ///
 /// Which of two equal endpoints is called the base is arbitrary, so every difference counts with both signs; the true ratio of what
 /// is drawn is 1. Equal arguments give equal answers.
-pub fn calibrate(differences: &[Differences], margin: Share, looks: &[u32], seed: u64) -> Calibration {
+pub fn calibrate(
+    differences: &[Differences],
+    margin: Share,
+    looks: &[u32],
+    seed: u64,
+    must_match: BTreeMap<String, String>,
+) -> Calibration {
     let rule = RatioRule::new(looks, margin.fraction());
     let rows = differences.iter().zip(0..).map(|(of, index)| row(of, &rule, margin, Words::new(seed, STREAM + index)));
-    Calibration { margin, looks: looks.to_vec(), rows: rows.collect() }
+    Calibration { must_match, margin, looks: looks.to_vec(), rows: rows.collect() }
 }
 
 fn row(of: &Differences, rule: &RatioRule, margin: Share, mut words: Words) -> CalibrationRow {
@@ -93,19 +96,22 @@ fn row(of: &Differences, rule: &RatioRule, margin: Share, mut words: Words) -> C
             (0..rule.most()).map(|_| one()).collect()
         })
         .collect();
-    let failing = |drop: f64| share_of(&drawn, rule, margin, drop, Decision::Fail);
+    // The gate holds the shifts of a capacity to three margins, and no other figure.
+    let most = of.load.is_none().then_some(margin);
+    let failing = |drop: f64| share_of(&drawn, rule, most, drop, Decision::Fail);
     row.deviation = Some(deviation);
     row.false_red = Share::from_ppm((failing(0.0) * 1e6).round() as u32);
-    row.undecided = Share::from_ppm((share_of(&drawn, rule, margin, 0.0, Decision::Undecided) * 1e6).round() as u32);
+    row.undecided = Share::from_ppm((share_of(&drawn, rule, most, 0.0, Decision::Undecided) * 1e6).round() as u32);
     row.smallest_drop = smallest_drop(failing);
     row.note = doubt(pairs, deviation);
     row
 }
 
 /// The share of the drawn comparisons with a decision, were the head's figure smaller by `drop`.
-fn share_of(drawn: &[Vec<f64>], rule: &RatioRule, margin: Share, drop: f64, wanted: Decision) -> f64 {
+fn share_of(drawn: &[Vec<f64>], rule: &RatioRule, most: Option<Share>, drop: f64, wanted: Decision) -> f64 {
     let shifted = |values: &Vec<f64>| -> Vec<f64> {
-        values.iter().map(|value| clipped(value + (-drop).ln_1p(), margin.fraction())).collect()
+        let one = |value: &f64| value + (-drop).ln_1p();
+        values.iter().map(one).map(|value| most.map_or(value, |margin| clipped(value, margin.fraction()))).collect()
     };
     let is_so = |values: &&Vec<f64>| rule.look(&shifted(values)).is_some_and(|look| look.decision == wanted);
     drawn.iter().filter(is_so).count() as f64 / drawn.len() as f64

@@ -1,8 +1,8 @@
 //! The capacity of both sides: by load shift, by whether the load that the margin allows holds, or by the searches of both.
 
 use super::Sides;
-use super::change::{decided, open, per_second, percent, unknown};
-use super::reference::{Reference, held_together};
+use super::change::{believed, decided, limit, open, per_second, percent, unknown};
+use super::reference::{Reference, held_together, recorded_otherwise};
 use crate::contract::Traffic;
 use crate::judge::{Reason, Status};
 use crate::record::{BaselineRecord, CapacityRecord, Change, RecordStep, RecordTrial, SeedCapacity};
@@ -23,7 +23,9 @@ pub(super) fn capacity(sides: Sides<'_>) -> Option<Change> {
     if matches!(sides.contract.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    let reference = Reference::between(sides.contract, sides.base, &sides.head.fingerprint);
+    // What was measured side by side is compared load by load: nothing is tried at the capacity of the other side.
+    let reference =
+        Reference::between(sides.contract, sides.base, &sides.head.fingerprint).filter(|_| !sides.is_paired);
     let gates = reference.is_some() || !sides.head.against.is_empty();
     let base = sides.base.capacity.as_ref().and_then(shown);
     let change = Change { base, ..open("capacity", None, sides.rules.margin, gates) };
@@ -41,10 +43,13 @@ pub(super) fn capacity(sides: Sides<'_>) -> Option<Change> {
         let head = sides.head.capacity.as_ref().and_then(shown);
         return Some(decided(Change { head, ..with_searches(change, sides.base, sides.head) }, &found));
     }
-    let why = match reference {
-        Some(reference) => format!("no trial was made at {}, where the baseline is held against", reference.load()),
-        None => {
-            "the baseline has no capacity that a run can be held against: it comes from the plan `baseline`".to_owned()
+    let why = match (reference, &sides.base.capacity) {
+        (Some(reference), _) => format!("no trial was made at {}, by which it is compared", reference.load()),
+        (None, None) => "the baseline has no capacity; the plan `baseline` finds one".to_owned(),
+        (None, Some(_)) => {
+            "the baseline's capacity is not known from both sides on several schedules of the same trials; the plan \
+            `baseline` finds such a one"
+                .to_owned()
         }
     };
     Some(unknown(change, Reason::NotMeasured, why))
@@ -65,8 +70,9 @@ fn by_shift(change: Change, reference: &Reference, trials: &[RecordTrial]) -> Ch
     let change = decided(Change { head_trials: look.trials, ..change }, &found);
     let head = change.ratio.map(|ratio| format!("≈ {}", per_second(ratio * load.per_second())));
     let note = (change.reason == Reason::IntervalStraddlesLimit)
-        .then(|| would_decide(look.deviation, found.point, super::change::limit(change.margin)));
-    Change { head, note, ..change }
+        .then(|| would_decide(look.deviation, found.point, limit(change.margin)));
+    let change = Change { head, note: note.or(change.note.clone()), ..change };
+    believed(change, &look, &reference.log_ratios(trials))
 }
 
 /// What would decide: `⌈((t(1−α) + 0.84)·sd / |m|)²⌉` trials, where they are as many as a person would make.
@@ -83,8 +89,8 @@ pub(super) fn would_decide(deviation: f64, point: f64, limit: f64) -> String {
 fn by_hold(change: Change, sides: Sides<'_>, reference: &Reference, trials: &[RecordTrial]) -> Change {
     let (load, count) = (reference.load(), trials.len() as u32);
     let looks = reference.looks(sides.contract);
-    // A record keeps that a trial did not hold: where its limits on latency and failures are met, that is told as drift.
-    let decision = held_together(sides.contract, trials, |_| Some(false));
+    let otherwise = |trial: &RecordTrial| recorded_otherwise(sides.contract, trial);
+    let decision = held_together(sides.contract, trials, otherwise);
     let base_trials = sides.base.capacity.as_ref().map_or(0, |capacity| capacity.trials);
     let method = Some("a load that the margin allows".to_owned());
     let change = Change { base_trials, head_trials: count, method, ..change };

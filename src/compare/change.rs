@@ -2,11 +2,13 @@
 
 use crate::judge::{Reason, Status};
 use crate::record::Change;
-use crate::stats::{Decision, Estimate, decide_ratio};
+use crate::stats::{Decision, Estimate, LEAST_RATIO_DEVIATION, RatioLook, decide_ratio, t_interval};
 use crate::units::{Load, Share, format_measured_ratio};
 
 /// A gain that is not believed until the outputs were looked at.
 const IMPLAUSIBLE: f64 = 1.5;
+/// What is said of it.
+const TOO_GOOD: &str = "a gain of more than a half is not believed until the outputs were looked at";
 
 /// A row about which nothing is known yet.
 pub(super) fn open(metric: &str, load: Option<Load>, margin: Share, gates: bool) -> Change {
@@ -63,7 +65,18 @@ pub(super) fn decided(change: Change, found: &Estimate) -> Change {
         reason,
         significant: lower > 1.0 || upper < 1.0,
         material: upper < 1.0 - margin || lower > 1.0 + margin,
+        note: if reason == Reason::ImplausibleGain { Some(TOO_GOOD.to_owned()) } else { change.note },
         ..change
+    }
+}
+
+/// The row by a look at shifts, which are held to three margins: whether the gain is to be believed is asked of what they were before.
+pub(super) fn believed(change: Change, look: &RatioLook, ratios: &[f64]) -> Change {
+    let seen = ratios.get(..look.trials as usize).unwrap_or(ratios);
+    let found = t_interval(seen, 1.0 - look.estimate.confidence, LEAST_RATIO_DEVIATION);
+    match found {
+        Some(found) if found.lower.exp() > IMPLAUSIBLE => unknown(change, Reason::ImplausibleGain, TOO_GOOD),
+        _ => change,
     }
 }
 

@@ -14,14 +14,19 @@ mod series;
 #[cfg(test)]
 mod tests;
 mod trend;
+mod weakened;
 
 pub use calibrate::{Differences, calibrate, differences};
 pub use confirm::confirm;
 pub use reference::Reference;
-pub use trend::{Shift, Trend, TrendPoint, trend};
+pub use series::looks as pair_looks;
+pub use trend::{LevelShift, Trend, TrendPoint, trend};
+pub use weakened::weakened;
 
-use crate::contract::{BaselinePlan, Contract};
-use crate::record::{BaselineRecord, BaselineUse, Change, Comparison, RecordStep, RecordTrial, RunResult, Why};
+use std::path::Path;
+
+use crate::contract::{BaselinePlan, Contract, from_value};
+use crate::record::{BaselineRecord, BaselineUse, Change, Comparison, RecordStep, RecordTrial, RunResult, Weakening};
 
 /// Two records and the rules by which they are compared.
 #[derive(Debug, Clone, Copy)]
@@ -52,22 +57,42 @@ pub fn compare(sides: Sides<'_>) -> Comparison {
     Comparison { mismatches, under_test, changes, ..Comparison::default() }
 }
 
-/// What changed between a run and what it is compared with; `None` where there is nothing to compare it with. Where a suspected loss
-/// was confirmed side by side, that stands in place of the comparison with the stored capacity.
+/// What changed between a run and what it is compared with; `None` where it was to be compared with nothing. What needs no
+/// record is told without one too.
 pub fn compare_run(contract: &Contract, result: &RunResult) -> Option<Comparison> {
-    let (rules, used) = (contract.baseline.as_ref()?, result.baseline.as_ref()?);
-    let base = used.record.as_ref()?;
-    let head = BaselineRecord::of(result);
-    let is_paired = used.chosen.as_ref().is_some_and(|chosen| chosen.why == Why::Paired);
-    let sides = Sides { base, head: &head, contract, rules, is_paired };
+    let used = result.baseline.as_ref()?;
+    let mut comparison = Comparison::default();
+    if let Some(rules) = &contract.baseline {
+        let (head, base) = (BaselineRecord::of(result), used.record.as_ref());
+        if let Some(base) = base {
+            let sides = Sides { base, head: &head, contract, rules, is_paired: used.is_paired() };
+            comparison = compare_with(sides, used, result);
+        }
+        comparison.since_release =
+            used.release.as_ref().map(|release| release::since_release(&head, base, rules.margin, release));
+    }
+    comparison.weakened = weakened_since(contract, used);
+    Some(comparison)
+}
+
+/// The comparison with a record. Where a suspected loss was confirmed side by side, that stands in place of the comparison with the
+/// stored capacity.
+fn compare_with(sides: Sides<'_>, used: &BaselineUse, result: &RunResult) -> Comparison {
     let mut comparison = compare(sides);
     if let Some(stored) = comparison.changes.iter_mut().find(|change| change.metric == "capacity")
         && let Some(confirmed) = confirmed(sides, used, result)
     {
         *stored = confirm::in_place_of(stored, confirmed);
     }
-    comparison.since_release = used.release.as_ref().map(|release| release::since_release(sides, release));
-    Some(comparison)
+    comparison
+}
+
+/// Where the contract asks for less than the one at the base; where none is there, than the one of the record.
+fn weakened_since(contract: &Contract, used: &BaselineUse) -> Vec<Weakening> {
+    let of_record = || used.record.as_ref().map(|record| &record.contract);
+    let Some(base) = used.base_contract.as_ref().or_else(of_record) else { return Vec::new() };
+    // What this version cannot read, it cannot hold against the present one; who chose the baseline says so.
+    from_value(base, Path::new(".")).map(|base| weakened(&base, contract)).unwrap_or_default()
 }
 
 /// What the trials side by side say of the capacity; `None` where none were made.

@@ -121,9 +121,13 @@ impl Reference {
     /// load is held.
     pub(super) fn look(&self, trials: &[RecordTrial], margin: Share) -> Option<RatioLook> {
         let Self::Shift { seeds, .. } = self else { return None };
-        let clip = |ratio| clipped(ratio, margin.fraction());
-        let ratios: Vec<f64> = seeds.iter().map_while(|seed| self.log_ratio(trials, *seed).map(clip)).collect();
-        RatioRule::new(&shift_looks(seeds), margin.fraction()).look(&ratios)
+        look_at_shifts(&self.log_ratios(trials), seeds, margin)
+    }
+
+    /// The logarithms of the ratios in the schedules' order, up to the first without a trial or its headroom.
+    pub(super) fn log_ratios(&self, trials: &[RecordTrial]) -> Vec<f64> {
+        let Self::Shift { seeds, .. } = self else { return Vec::new() };
+        seeds.iter().map_while(|seed| self.log_ratio(trials, *seed)).collect()
     }
 
     /// The logarithm of the capacity of the trial of a seed over the baseline's; `None` without such a trial, or its headroom.
@@ -135,8 +139,14 @@ impl Reference {
     }
 }
 
+/// The look at shifts that decides, or the last; each is held to three margins, so that one that went wrong does not decide alone.
+pub(super) fn look_at_shifts(ratios: &[f64], seeds: &[u64], margin: Share) -> Option<RatioLook> {
+    let held: Vec<f64> = ratios.iter().map(|ratio| clipped(*ratio, margin.fraction())).collect();
+    RatioRule::new(&shift_looks(seeds), margin.fraction()).look(&held)
+}
+
 /// The looks that so many schedules allow.
-pub(super) fn shift_looks(seeds: &[u64]) -> Vec<u32> {
+fn shift_looks(seeds: &[u64]) -> Vec<u32> {
     PAIRED_LOOKS.into_iter().filter(|look| *look as usize <= seeds.len()).collect()
 }
 
@@ -181,12 +191,24 @@ pub(super) fn held_together(
     }
 }
 
-/// A record keeps that a trial did not hold, and not that requests piled up: what met its limits and did not hold is taken for that.
+/// A record keeps that a trial did not hold, and not why: what met its limits and did not hold is taken for drift.
 fn headroom_of(contract: &Contract, trial: &RecordTrial, headroom: f64) -> TrialHeadroom {
+    TrialHeadroom { headroom, drifting: met_limits(contract, trial) && trial.held != Some(true) }
+}
+
+/// Whether the latencies and the success rate of a trial are within their limits.
+fn met_limits(contract: &Contract, trial: &RecordTrial) -> bool {
     let failed = trial.scheduled.saturating_sub(trial.ok);
     let succeeds = |objective: &Objective| {
         !matches!(objective, Objective::SuccessRate { .. }) || failed <= objective.budget().floor_of(trial.scheduled)
     };
-    let met = headroom >= 0.0 && contract.slo.objectives.iter().all(succeeds);
-    TrialHeadroom { headroom, drifting: met && trial.held != Some(true) }
+    trial.headroom.is_none_or(|headroom| headroom >= 0.0) && contract.slo.objectives.iter().all(succeeds)
+}
+
+/// The same of a record, which does not keep it: where something else can end a capacity, a trial that met its limits and did not
+/// hold is not understood.
+pub(super) fn recorded_otherwise(contract: &Contract, trial: &RecordTrial) -> Option<bool> {
+    let is_possible = !contract.slo.resources.is_empty() || !contract.stability.is_empty();
+    let is_odd = is_possible && met_limits(contract, trial) && trial.held != Some(true);
+    (!is_odd).then_some(false)
 }

@@ -1,6 +1,5 @@
 //! The slow decline since an anchored release: ten losses that each pass are one that matters.
 
-use super::Sides;
 use super::capacity::{are_of_equal_runs, by_searches, shown, with_searches};
 use super::change::{decided, open, unknown};
 use super::mismatch::mismatches;
@@ -13,10 +12,15 @@ use crate::units::{Load, Share};
 const LEAST_CONFIDENCE: f64 = 0.9;
 
 /// The capacity of the run against that of the release; where the run has none, of what it was compared with. It never gates.
-pub(super) fn since_release(sides: Sides<'_>, release: &BaselineRecord) -> Change {
+pub(super) fn since_release(
+    head: &BaselineRecord,
+    base: Option<&BaselineRecord>,
+    margin: Share,
+    release: &BaselineRecord,
+) -> Change {
     let has_capacity = |record: &&BaselineRecord| record.capacity.is_some();
-    let now = [sides.head, sides.base].into_iter().find(has_capacity);
-    let change = open("capacity", None, sides.rules.margin, false);
+    let now = [Some(head), base].into_iter().flatten().find(has_capacity);
+    let change = open("capacity", None, margin, false);
     let Some((now, (old, new))) = now.and_then(|now| Some((now, (release.capacity.as_ref()?, now.capacity.as_ref()?))))
     else {
         return unknown(
@@ -34,7 +38,7 @@ pub(super) fn since_release(sides: Sides<'_>, release: &BaselineRecord) -> Chang
         return unknown(change, Reason::TooFewSamples, "too few schedules were searched on one side");
     };
     let decided = decided(change, &found);
-    let is_own = std::ptr::eq(now, sides.head);
+    let is_own = std::ptr::eq(now, head);
     let note =
         (!is_own).then(|| "this run has no capacity: that of its baseline is held against the release".to_owned());
     Change { note: note.or(decided.note), ..decided }

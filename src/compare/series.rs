@@ -15,7 +15,7 @@ const LEAST_PAIRS: u32 = 3;
 pub(super) type Series = [(u64, f64)];
 
 /// The looks at pairs: the contract's own from three trials on, else the usual ones.
-pub(super) fn looks(contract: &Contract) -> Vec<u32> {
+pub fn looks(contract: &Contract) -> Vec<u32> {
     let own: Vec<u32> = contract.evidence.looks.iter().copied().filter(|look| *look >= LEAST_PAIRS).collect();
     if own.is_empty() { PAIRED_LOOKS.to_vec() } else { own }
 }

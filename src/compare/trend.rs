@@ -32,12 +32,12 @@ pub struct Trend {
     /// Whether that decline is within the margin; undecided with fewer than ten.
     pub decision: Decision,
     /// Where the level changed.
-    pub shift: Option<Shift>,
+    pub shift: Option<LevelShift>,
 }
 
 /// A change of the level.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shift {
+pub struct LevelShift {
     /// The first run behind it.
     pub since: TrendPoint,
     /// Its place among the points.
@@ -61,7 +61,7 @@ pub fn trend(history: &[TrendPoint], margin: Share) -> Trend {
         upper: found.upper.exp(),
         ..found
     });
-    let shift = change_point(&logs).map(|found| Shift {
+    let shift = change_point(&logs).map(|found| LevelShift {
         since: points[found.at].clone(),
         at: found.at,
         ratio: found.shift.exp(),

@@ -11,6 +11,9 @@ use super::metric::RequestMetric;
 use super::model::Launch;
 use crate::units::Share;
 
+/// The loss of capacity and goodput that passes where the contract does not say.
+const DEFAULT_MARGIN_PPM: u32 = 50_000;
+
 /// With what a run is compared, and which loss still passes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaselinePlan {
@@ -30,6 +33,22 @@ pub struct BaselinePlan {
     pub accepted: Option<PathBuf>,
     /// The endpoint without the change.
     pub pair: Option<Pair>,
+}
+
+/// What holds where the contract does not say, and nothing to compare with.
+impl Default for BaselinePlan {
+    fn default() -> Self {
+        Self {
+            margin: Share::from_ppm(DEFAULT_MARGIN_PPM).unwrap_or(Share::ONE),
+            from: Vec::new(),
+            within: Within::default(),
+            latency: Vec::new(),
+            fingerprint: FingerprintKeys::default(),
+            release: None,
+            accepted: None,
+            pair: None,
+        }
+    }
 }
 
 /// A place where baselines are kept.
@@ -78,6 +97,12 @@ pub struct Within {
     pub commits: u32,
     /// Days.
     pub days: u32,
+}
+
+impl Default for Within {
+    fn default() -> Self {
+        Self { commits: 50, days: 30 }
+    }
 }
 
 /// A percentile whose change is shown.

@@ -3,7 +3,8 @@
 /// Header names whose value is a secret by their meaning.
 const SECRET_HEADERS: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"];
 /// Parts of header and option names that tell the same.
-const SECRET_PARTS: [&str; 6] = ["api-key", "api_key", "apikey", "secret", "password", "passwd"];
+const SECRET_PARTS: [&str; 9] =
+    ["access-key", "access_key", "accesskey", "api-key", "api_key", "apikey", "secret", "password", "passwd"];
 /// How secrets begin: authorization schemes and the prefixes of well-known token formats.
 const SECRET_STARTS: [&str; 9] = ["bearer ", "basic ", "token ", "sk-", "hf_", "ghp_", "github_pat_", "xoxb-", "eyj"];
 
@@ -64,7 +65,16 @@ mod tests {
 
     #[test]
     fn names_and_values_of_secrets_are_known() {
-        for name in ["Authorization", "X-API-Key", "api-key", "Cookie", "x-auth-token", "client_secret", "token"] {
+        for name in [
+            "access_key_id",
+            "Authorization",
+            "X-API-Key",
+            "api-key",
+            "Cookie",
+            "x-auth-token",
+            "client_secret",
+            "token",
+        ] {
             assert!(name_says_so(name), "{name}");
         }
         for name in ["x-request-id", "anthropic-version", "max_tokens", "x-max-tokens", "Idempotency-Key"] {

@@ -7,6 +7,8 @@ use super::*;
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
 
+mod accepted;
+mod baseline;
 mod evidence;
 mod sources;
 

@@ -244,10 +244,10 @@ mod tests {
     async fn a_server_that_tells_nothing_is_asked_six_times_at_most() {
         let (server, asked) = server(&[("/version", "no JSON")]).await;
         for protocol in Protocol::ALL {
-            let rest = format!("protocol: {}", protocol.name());
-            assert_eq!(ask(&contract(&format!("{server}/v1/x"), &rest)).await, [], "{rest}");
+            let endpoint = Endpoint { protocol, ..contract(&format!("{server}/v1/x"), "protocol: openai-chat") };
+            assert_eq!(ask(&endpoint).await, [], "{protocol:?}");
             let asked = std::mem::take(&mut *asked.lock().expect("a lock"));
-            assert!((1..=6).contains(&asked.len()), "{rest}: {asked:?}");
+            assert!((1..=6).contains(&asked.len()), "{protocol:?}: {asked:?}");
         }
     }
 

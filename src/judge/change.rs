@@ -12,11 +12,11 @@ const CONTRACT: &str = "contract_change";
 /// How many differences are told in a note: the comparison has them all.
 const TOLD: usize = 4;
 
-/// Present where the contract asks for a comparison: `baseline`, only when nothing can be compared; one row for each change that
+/// Present where the contract asks for a comparison, or the one at the base does: `baseline`, only when nothing can be compared; one row for each change that
 /// gates; `contract_change`, only where the contract was weakened.
 pub(super) fn checks(contract: &Contract, result: &RunResult) -> Vec<Check> {
-    let Some(used) = result.baseline.as_ref().filter(|_| contract.baseline.is_some()) else { return Vec::new() };
-    let mut rows: Vec<Check> = hindrance(used, result).into_iter().collect();
+    let Some(used) = &result.baseline else { return Vec::new() };
+    let mut rows: Vec<Check> = hindrance(used, result).filter(|_| contract.baseline.is_some()).into_iter().collect();
     if let Some(comparison) = &result.comparison {
         rows.extend(comparison.changes.iter().filter(|change| change.gates).map(row));
         rows.extend(weakened(comparison));

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::capacity::{CapacityRecord, SearchEnd};
 use super::fingerprint::{Fingerprint, Origin};
 use super::model::{Quantiles, RatioQuantiles, RunResult, StepRecord, TrialRecord};
-use crate::contract::Plan;
+use crate::contract::{AcceptedLoss, Plan};
 use crate::judge::{Reason, Status};
 use crate::observe::Outcome;
-use crate::units::{Digest, Load, Rate};
+use crate::units::{Digest, Load, Rate, Share};
 
 /// The version of a baseline record that this build writes, and the newest that it reads.
 pub const BASELINE_SCHEMA: &str = "goodput-baseline/1";
@@ -199,7 +199,7 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Missing {
-    /// `no_baseline` or `baseline_corrupt`.
+    /// `no_baseline` or `baseline_corrupt`; of an endpoint that was run beside this one, what kept it from being measured.
     pub reason: Reason,
     /// What was seen, and the next step.
     pub note: String,
@@ -233,8 +233,28 @@ pub struct Acceptance {
     pub by: Option<String>,
 }
 
+impl BaselineUse {
+    /// Whether the record was measured beside the run, trial by trial.
+    pub fn is_paired(&self) -> bool {
+        self.record.is_some() && self.chosen.as_ref().is_some_and(|chosen| chosen.why == Why::Paired)
+    }
+}
+
+impl From<AcceptedLoss> for Acceptance {
+    fn from(loss: AcceptedLoss) -> Self {
+        Self {
+            row: loss.row,
+            reason: loss.reason,
+            expires: loss.expires.to_string(),
+            at_most_ppm: loss.at_most.map(Share::ppm),
+            baseline: loss.baseline,
+            by: loss.by,
+        }
+    }
+}
+
 /// Rows of a verdict that say whether a run is evidence at all.
-const VALIDITY: [&str; 4] = ["endpoint", "plausibility", "load_generator", "completeness"];
+pub const VALIDITY: [&str; 4] = ["endpoint", "plausibility", "load_generator", "completeness"];
 
 impl BaselineRecord {
     /// What a later comparison needs of a run that was judged.
@@ -326,7 +346,14 @@ fn digest_of(mut value: serde_json::Value) -> Digest {
 
 /// Of each step the trials that are evidence and whole, one for each seed.
 fn record_steps(steps: &[StepRecord]) -> Vec<RecordStep> {
-    steps.iter().map(|step| RecordStep { load: step.load, trials: record_trials(step) }).collect()
+    steps.iter().map(RecordStep::of).collect()
+}
+
+impl RecordStep {
+    /// Of a step the trials that are evidence and whole, one for each seed.
+    pub fn of(step: &StepRecord) -> Self {
+        Self { load: step.load, trials: record_trials(step) }
+    }
 }
 
 fn record_trials(step: &StepRecord) -> Vec<RecordTrial> {

@@ -1,5 +1,7 @@
 //! What a comparison of two runs found.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +90,8 @@ pub struct Weakening {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
+    /// What must match between it and a run for which it speaks: that part of the fingerprint of the calibrated endpoint.
+    pub must_match: BTreeMap<String, String>,
     /// The largest loss that passes.
     pub margin: Share,
     /// Numbers of pairs at which the gate looks.

@@ -24,7 +24,9 @@ pub use grade::grade;
 pub use model::*;
 pub use probes::ReadAt;
 pub use schema::{audit_schema, baseline_schema, request_schema, result_schema};
-pub use store::{RecordSink, RequestLog, RunFolder, StoreError, read_audit, read_requests, read_result, write_whole};
+pub use store::{
+    RecordSink, RequestLog, RunFolder, StoreError, read_audit, read_kept, read_requests, read_result, write_whole,
+};
 pub use summary::{
     Hopeless, TrialAccumulator, TrialFacts, quantiles, resource_records, settle, summarise_step, summarise_trial,
 };

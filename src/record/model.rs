@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::audit::AuditRecord;
 use super::baseline::BaselineUse;
 use super::capacity::{CapacityRecord, SearchRecord};
-use super::comparison::Comparison;
+use super::comparison::{Calibration, Comparison};
 use super::fingerprint::{Fingerprint, Origin};
 use crate::contract::{MetricUnit, Plan, ResourceKind, ResourceUnit};
 use crate::judge::{Reason, Verdict};
@@ -188,6 +188,9 @@ pub struct RunResult {
     /// What changed since the baseline; `null` where nothing was compared.
     #[serde(default)]
     pub comparison: Option<Comparison>,
+    /// How often the gate would be wrong on the machine that it ran on; `null` where it was not calibrated.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
     /// Stability readings.
     pub probes: Vec<ProbeRecord>,
     /// Planned and measured cells.
@@ -568,6 +571,10 @@ pub struct ProbeRecord {
     /// Read between trials, in their order.
     #[serde(default)]
     pub between: Vec<TrialReading>,
+    /// Read again before the trial with this number, because something else had the machine since the reading before: what
+    /// changed between these two is not this run's load.
+    #[serde(default)]
+    pub anew: Vec<TrialReading>,
     /// Read after the last drain.
     pub after: Option<Reading>,
 }

@@ -1,9 +1,11 @@
 //! What changed since the baseline, and with what a run was compared: sentences and a table that every format can show.
 
-use super::figures::{UNMEASURED, check_name};
+use super::figures::{UNMEASURED, check_name, load_that_must_hold};
 use super::layout::Column;
+use crate::contract::BaselinePlan;
 use crate::judge::{Status, percent};
 use crate::record::{BaselineUse, Change, Chosen, Difference, RunResult, Why};
+use crate::units::Share;
 
 /// How many differences under test are told in a sentence.
 const TOLD: usize = 4;
@@ -20,6 +22,7 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     if let Some(chosen) = &used.chosen {
         sentences.push(compared(result, used, chosen));
     }
+    sentences.extend(too_small(result));
     sentences.extend(under_test(result));
     sentences.extend(since_release(result, used));
     sentences
@@ -79,6 +82,32 @@ pub(super) fn age(seconds: i64) -> String {
 /// The beginning of a commit or digest.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(SHORT).collect()
+}
+
+/// That the gate cannot see a loss as small as the margin, by what the endpoint against itself showed; of the figures that decide.
+fn too_small(result: &RunResult) -> Option<String> {
+    let calibration = result.calibration.as_ref()?;
+    let now = result.fingerprint.as_ref()?;
+    if calibration.must_match != now.must_match {
+        return Some("The calibration was made under other circumstances and says nothing here.".to_owned());
+    }
+    let at = load_that_must_hold(result);
+    let margin = margin(result)?;
+    let blind = calibration.rows.iter().filter(|row| row.metric == "capacity" || row.load == at).find(|row| {
+        let drop = row.smallest_drop;
+        row.deviation.is_some() && drop.is_none_or(|drop| drop > margin)
+    })?;
+    let seen = blind.smallest_drop.map_or_else(|| "not even half".to_owned(), |drop| format!("one of {drop}"));
+    Some(format!(
+        "This gate cannot see a loss of {margin} of {}: run against itself, it finds {seen} in four of five comparisons.",
+        check_name(&blind.metric)
+    ))
+}
+
+/// The margin that the run was judged by.
+fn margin(result: &RunResult) -> Option<Share> {
+    let written = result.contract.pointer("/baseline/margin").and_then(serde_json::Value::as_str);
+    written.map_or_else(|| Some(BaselinePlan::default().margin), |text| Share::parse(text).ok())
 }
 
 fn under_test(result: &RunResult) -> Option<String> {

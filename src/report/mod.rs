@@ -5,6 +5,7 @@
 mod audit;
 mod baseline;
 mod change;
+mod compare;
 mod conclusion;
 mod escape;
 mod figures;
@@ -28,6 +29,7 @@ use serde::Serialize;
 
 pub use audit::audit;
 pub use baseline::{HistoryRow, baseline, history};
+pub use compare::{CompareReport, ComparedRun, ReplyPair, compare};
 pub use escape::plain;
 pub use markdown::markdown;
 pub use plan::{PlanReport, cost, plan};

@@ -181,9 +181,11 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         baseline: None,
         against: Vec::new(),
         confirm: Vec::new(),
+        calibration: None,
         comparison: None,
         capacity: None,
         probes: vec![ProbeRecord {
+            anew: Vec::new(),
             name: "restart_count".to_owned(),
             kind: ProbeKind::Counter,
             source: "command".to_owned(),

@@ -9,7 +9,7 @@ use super::hold::{counted, long_run, look_together, pooled};
 use crate::compare::Reference;
 use crate::contract::{Contract, Objective, Plan};
 use crate::judge::Claim;
-use crate::record::{RunResult, TrialRecord};
+use crate::record::{BaselineUse, RunResult, TrialRecord};
 use crate::schedule::{PlannedTrial, Words};
 use crate::stats::{Counts, Decision, fails, passes};
 use crate::units::{Digest, DigestBuilder, Load, Rate};
@@ -32,6 +32,8 @@ pub struct Campaign<'a> {
     contract: &'a Contract,
     plan: Plan,
     reference: Option<Reference>,
+    is_paired: bool,
+    insists: bool,
 }
 
 /// What a run does next.
@@ -55,7 +57,7 @@ struct Slot {
 impl<'a> Campaign<'a> {
     /// The campaign that a contract asks for.
     pub fn new(contract: &'a Contract, plan: Plan) -> Self {
-        Self { contract, plan, reference: None }
+        Self { contract, plan, reference: None, is_paired: false, insists: false }
     }
 
     /// The same, with what it is compared with.
@@ -64,11 +66,26 @@ impl<'a> Campaign<'a> {
         Self { reference, ..self }
     }
 
+    /// The same, with every trial of a step made at the endpoint without the change too, whose time comes out of the same budget.
+    #[must_use]
+    pub fn paired(self, is_paired: bool) -> Self {
+        Self { is_paired, ..self }
+    }
+
+    /// The same, with the load that must hold tried on to the next look whatever is known of it: the pairs do not decide yet.
+    #[must_use]
+    pub fn insisting(self) -> Self {
+        Self { insists: true, ..self }
+    }
+
     /// The campaign of a run that was made, or is being made.
     pub fn of(contract: &'a Contract, result: &RunResult) -> Self {
         let used = result.baseline.as_ref();
-        let reference = used.and_then(|used| Reference::of(contract, used, result.fingerprint.as_ref()));
-        Self::new(contract, result.plan).against(reference)
+        let is_paired = used.is_some_and(BaselineUse::is_paired);
+        // Pairs are compared with each other: nothing is tried at the capacity of the other side.
+        let stored = used.filter(|_| !is_paired);
+        let reference = stored.and_then(|used| Reference::of(contract, used, result.fingerprint.as_ref()));
+        Self::new(contract, result.plan).against(reference).paired(is_paired)
     }
 
     /// The loads of its steps, ascending. A release measures only what must hold, and searches for the rest.
@@ -135,7 +152,7 @@ impl<'a> Campaign<'a> {
 
     /// What comes after the trials that were made, given in their order.
     pub fn next(&self, tried: &[Tried<'_>]) -> Next {
-        let budget = self.contract.evidence.budget.of(self.plan);
+        let budget = self.contract.evidence.budget.of(self.plan) / if self.is_paired { 2 } else { 1 };
         let spent = Duration::from_nanos(tried.iter().map(|tried| tried.record.took_ns).sum());
         let left = budget.saturating_sub(spent);
         let number = tried.iter().map(|tried| tried.record.trial + 1).max().unwrap_or(0);
@@ -268,7 +285,10 @@ impl<'a> Campaign<'a> {
             return false;
         }
         let trials = counted(of_step().map(|t| t.record));
-        could_be_decided(self.contract, &trials, self.looks(load))
+        let looks = self.looks(load);
+        let is_asked_on = self.insists && load == self.contract.slo.at;
+        let has_room = looks.last().is_some_and(|most| (trials.len() as u32) < *most);
+        is_asked_on && has_room || could_be_decided(self.contract, &trials, looks)
     }
 
     /// Time that a trial must leave for what is more important: the first look at the load that must hold.

@@ -62,32 +62,32 @@ impl Measured {
     }
 
     /// One step for each load, measured or not.
-    pub fn steps(&mut self, loads: &[Load]) -> Vec<StepRecord> {
-        let step = |load: &Load| summarise_step(*load, &self.steps.remove(load).unwrap_or_default(), None);
-        loads.iter().map(step).collect()
+    pub fn steps(&self, loads: &[Load]) -> Vec<StepRecord> {
+        let trials = |load: &Load| self.steps.get(load).map(Vec::as_slice).unwrap_or_default();
+        loads.iter().map(|load| summarise_step(*load, trials(load), None)).collect()
     }
 
     /// The trials against the baseline's capacity.
-    pub fn against(&mut self) -> Vec<StepRecord> {
-        summaries(&mut self.against)
+    pub fn against(&self) -> Vec<StepRecord> {
+        summaries(&self.against)
     }
 
     /// The headroom curve, as far as it was measured.
-    pub fn curve(&mut self) -> Vec<StepRecord> {
-        summaries(&mut self.curve)
+    pub fn curve(&self) -> Vec<StepRecord> {
+        summaries(&self.curve)
     }
 
     /// The trials that confirm a suspected loss.
-    pub fn confirm(&mut self) -> Vec<StepRecord> {
-        summaries(&mut self.confirm)
+    pub fn confirm(&self) -> Vec<StepRecord> {
+        summaries(&self.confirm)
     }
 
     /// The searches that were begun.
-    pub fn searches(&mut self) -> Vec<SearchRecord> {
-        std::mem::take(&mut self.searches)
+    pub fn searches(&self) -> Vec<SearchRecord> {
+        self.searches.clone()
     }
 }
 
-fn summaries(steps: &mut BTreeMap<Load, Vec<Trial>>) -> Vec<StepRecord> {
-    std::mem::take(steps).into_iter().map(|(load, trials)| summarise_step(load, &trials, None)).collect()
+fn summaries(steps: &BTreeMap<Load, Vec<Trial>>) -> Vec<StepRecord> {
+    steps.iter().map(|(load, trials)| summarise_step(*load, trials, None)).collect()
 }

@@ -57,8 +57,7 @@ async fn a_record_is_taken_from_a_green_run_at_the_wanted_commit() {
 #[tokio::test]
 async fn the_first_wanted_commit_with_a_record_wins_whatever_is_newer() {
     let mut world = World::empty();
-    let kept =
-        [("b", 'b', "1"), ("b", 'b', "2"), ("c", 'c', "3")].map(|(_, digit, mark)| record(NAME, &commit(digit), mark));
+    let kept = [('b', "1"), ('b', "2"), ('c', "3")].map(|(digit, mark)| record(NAME, &commit(digit), mark));
     // At the base itself only another contract was measured, and something else than the commit of the run.
     world.run(9, &commit('a'), same);
     world.artifact(91, 9, zipped(&record("another", &commit('a'), "1")), same);
@@ -72,7 +71,7 @@ async fn the_first_wanted_commit_with_a_record_wins_whatever_is_newer() {
     world.lists_all = true;
     let github = GitHub::start(world).await;
     let store = github.artifacts(None);
-    let found = store.find(NAME, &["a", "b", "c"].map(|digit| digit.repeat(40))).await.unwrap();
+    let found = store.find(NAME, &['a', 'b', 'c'].map(commit)).await.unwrap();
     assert_eq!(records(found), [kept[1].clone(), kept[0].clone()]);
     assert_eq!(store.find(NAME, &[commit('d')]).await.unwrap(), []);
     github.asked();

@@ -9,6 +9,7 @@ mod baseline;
 mod capacity;
 #[path = "../support/client.rs"]
 mod client;
+mod compare;
 mod dialects;
 mod endpoint;
 mod engines;
@@ -19,6 +20,7 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+mod pair;
 mod prometheus;
 #[path = "../support/queues.rs"]
 mod queues;

@@ -5,20 +5,19 @@ mod look;
 
 use std::path::Path;
 
+use super::calibrate::calibrate;
 use super::cli::{BaselineAction, BaselineArguments};
 use super::exit::{Exit, Failure};
+use super::gate::runtime;
 use super::prepare::{Source, read_contract};
 use crate::baseline::{Repository, StoreFailure};
 use crate::contract::BaselinePlan;
 use crate::record::{BaselineRecord, RunResult, read_result};
 
 pub(super) fn baseline(arguments: &BaselineArguments) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::internal(format!("failed to start: {error}")))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         match &arguments.action {
+            BaselineAction::Calibrate(arguments) => calibrate(arguments).await,
             BaselineAction::Show(arguments) => look::show(arguments).await,
             BaselineAction::History(arguments) => look::history(arguments).await,
             BaselineAction::Save(arguments) => keep::save(arguments).await,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub use self::github::Site;
 use self::github::{Archive, Session};
-use super::{Answer, Found, LARGEST_RECORD, Store, StoreFailure};
+use super::{Answer, Found, LARGEST_RECORD, MOST_AT_COMMIT, Store, StoreFailure};
 use crate::record::BaselineRecord;
 
 /// Events that start a workflow with the code of the default branch alone. `workflow_run` is none of them: it may carry on what a
@@ -130,7 +130,7 @@ impl Artifacts {
         }
     }
 
-    /// The records that green runs at a commit uploaded.
+    /// The records that the newest green runs at a commit uploaded; GitHub lists the newest run first.
     async fn at_commit(
         &self,
         session: &mut Session<'_>,
@@ -141,6 +141,9 @@ impl Artifacts {
     ) -> Result<Vec<Found>, StoreFailure> {
         let mut found = Vec::new();
         for run in self.runs_at(session, commit).await? {
+            if found.len() >= MOST_AT_COMMIT {
+                break;
+            }
             if !self.counts(&run, repository) || run.head_sha != commit {
                 continue;
             }

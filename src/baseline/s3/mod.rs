@@ -21,7 +21,7 @@ use object_store::{
 use url::Url;
 
 use self::answer::refusal;
-use super::{Answer, Found, LARGEST_RECORD, Store, StoreFailure, slug};
+use super::{Answer, Found, LARGEST_RECORD, MOST_AT_COMMIT, Store, StoreFailure, slug};
 use crate::record::BaselineRecord;
 
 /// How long one request may take.
@@ -33,11 +33,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long one question to the store may take, with everything that is asked for it again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The most keys that are looked at for the newest ones: a listing is in the order of keys, not of time.
+/// The most keys of one listing: it is in the order of keys, so that the newest are known only at its end.
 const MOST_KEYS: usize = 20_000;
-
-/// The most records that are read at one commit; one run a day on an idle branch needs some years for them.
-const MOST_AT_ONE_COMMIT: usize = 100;
 
 /// A bucket of an S3-compatible object storage.
 #[derive(Debug)]
@@ -115,13 +112,13 @@ impl Bucket {
         })
     }
 
-    /// What lies in a folder, at most `most` objects; `Err` when there are more.
-    async fn listed(&self, folder: &Path, most: usize) -> Result<Vec<ObjectMeta>, StoreFailure> {
-        let listing = self.store.list(Some(folder)).take(most + 1);
+    /// The records that lie in a folder.
+    async fn listed(&self, folder: &Path) -> Result<Vec<ObjectMeta>, StoreFailure> {
+        let listing = self.store.list(Some(folder)).take(MOST_KEYS + 1);
         let objects: Vec<ObjectMeta> = listing.try_collect().await.map_err(|error| self.refusal(&error))?;
-        if objects.len() > most {
+        if objects.len() > MOST_KEYS {
             return Err(StoreFailure::Unavailable(format!(
-                "{} holds more than {most} objects; remove old records there, as with a lifecycle rule",
+                "{} holds more than {MOST_KEYS} objects; remove old records there, as with a lifecycle rule",
                 self.place_of(folder)
             )));
         }
@@ -165,7 +162,7 @@ impl Bucket {
         for commit in commits {
             let folder = self.folder(contract).join(commit.as_str());
             let mut found = Vec::new();
-            for object in newest_first(self.listed(&folder, MOST_AT_ONE_COMMIT).await?) {
+            for object in newest_first(self.listed(&folder).await?).into_iter().take(MOST_AT_COMMIT) {
                 // What a record says of itself counts, not where somebody put it.
                 found.extend(self.read(&object).await?.filter(|found| {
                     found.record.name == contract && found.record.origin.commit.as_ref() == Some(commit)
@@ -180,7 +177,7 @@ impl Bucket {
 
     async fn newest(&self, contract: &str, most: usize) -> Result<Vec<Found>, StoreFailure> {
         let mut found = Vec::new();
-        for object in newest_first(self.listed(&self.folder(contract), MOST_KEYS).await?).into_iter().take(most) {
+        for object in newest_first(self.listed(&self.folder(contract)).await?).into_iter().take(most) {
             found.extend(self.read(&object).await?.filter(|found| found.record.name == contract));
         }
         Ok(found)

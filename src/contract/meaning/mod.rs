@@ -8,12 +8,15 @@ mod resources;
 mod slo;
 mod sources;
 mod stability;
+mod stores;
 mod traffic;
 mod workload;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+
+pub use baseline::MARGIN_PPM;
 
 use super::document::{Node, join};
 use super::fault::{Fault, printable};
@@ -75,7 +78,7 @@ impl<'a> Meaning<'a> {
         let evidence = self.evidence(&how, at, traffic.as_ref());
         self.reachable(slo.as_ref(), traffic.as_ref(), evidence.as_ref());
         let stability = self.stability(written.stability.unwrap_or_default(), slo.as_ref(), endpoint.as_ref());
-        let baseline = self.baseline(written.baseline, known.protocol);
+        let baseline = self.baseline(written.baseline, known, endpoint.as_ref());
         Some(Contract {
             name: name?,
             endpoint: endpoint?,

@@ -111,7 +111,7 @@ impl Meaning<'_> {
     }
 
     /// Tells where a protocol cannot show a metric, with what to use instead.
-    fn fits_protocol(&mut self, metric: RequestMetric, known: Known, pointer: &str) -> bool {
+    pub(super) fn fits_protocol(&mut self, metric: RequestMetric, known: Known, pointer: &str) -> bool {
         let misfit = known.protocol.and_then(|protocol| misfit(metric, protocol));
         let fits = misfit.is_none();
         if let Some(message) = misfit {

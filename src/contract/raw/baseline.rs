@@ -19,7 +19,8 @@ pub(in crate::contract) struct Baseline {
     #[schemars(extend("default" = "5%"))]
     pub(in crate::contract) margin: Option<ShareText>,
     /// Where baselines are kept, asked in this order; the first that has a fitting one is taken.
-    #[schemars(length(min = 1), extend("examples" = [["artifact", "branch", "file"]]))]
+    /// Without `pair` the file beside the contract.
+    #[schemars(length(min = 1), extend("default" = ["file"], "examples" = [["artifact", "branch", "file"]]))]
     pub(in crate::contract) from: Option<Vec<Option<Store>>>,
     /// How far behind the base a baseline may lie.
     pub(in crate::contract) within: Option<Within>,
@@ -28,18 +29,18 @@ pub(in crate::contract) struct Baseline {
     pub(in crate::contract) latency: Option<Vec<Option<LatencyMargin>>>,
     /// Circumstances that only you know, by name.
     pub(in crate::contract) fingerprint: Option<FingerprintKeys>,
-    /// The record of the anchored release, a file in the repository: slow decline is held against it, and `--plan release`
-    /// compares with it.
+    /// The record of the anchored release, a file in the repository, relative to the contract's folder: slow decline is held against
+    /// it, and `--plan release` compares with it.
     #[schemars(length(min = 1), extend("examples" = ["release.json"]))]
     pub(in crate::contract) release: Option<String>,
-    /// The file of reviewed exceptions.
+    /// The file of reviewed exceptions, relative to the contract's folder.
     #[schemars(length(min = 1), extend("examples" = ["accepted.yaml"]))]
     pub(in crate::contract) accepted: Option<String>,
     /// The endpoint without the change, to be run beside the one with it.
     pub(in crate::contract) pair: Option<Pair>,
 }
 
-/// The endpoint without the change: on the same machine, in turn with the one that has it.
+/// The endpoint without the change: on the same machine and address, in turn with the one that has it, which must be launched too.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::contract) struct Pair {

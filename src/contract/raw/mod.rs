@@ -3,6 +3,7 @@
 //! Every field is optional here, also the required ones: what the schema refused is taken out before the rest is read, so that
 //! mistakes of form and of meaning are told in one go. A `None` in a required place is therefore never told again.
 
+mod accepted;
 mod baseline;
 mod sources;
 
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub(in crate::contract) use accepted::*;
 pub(in crate::contract) use baseline::*;
 pub(in crate::contract) use sources::*;
 

@@ -185,6 +185,7 @@ fn probe_failure(why: &str) -> Option<Reading> {
 /// A run in which everything held.
 fn result() -> RunResult {
     let probe = |name: &str, kind, max_increase| ProbeRecord {
+        anew: Vec::new(),
         name: name.to_owned(),
         kind,
         source: "command".to_owned(),
@@ -226,6 +227,7 @@ fn result() -> RunResult {
         baseline: None,
         against: Vec::new(),
         confirm: Vec::new(),
+        calibration: None,
         comparison: None,
         capacity: None,
         probes: vec![probe("restarts", ProbeKind::Counter, Some(0.0)), probe("health", ProbeKind::ExitCode, None)],

@@ -89,7 +89,8 @@ impl Scene {
 
     /// Another clone, made with these arguments.
     pub(crate) fn clone_again(&self, name: &str, arguments: &[&str]) -> PathBuf {
-        let all = [&["clone", "--quiet"], arguments, &[&url(self.folder.path()), name]].concat();
+        let from = url(self.folder.path());
+        let all = [&["clone", "--quiet"], arguments, &[&from, name]].concat();
         git(self.folder.path(), &all);
         self.folder.path().join(name)
     }

@@ -6,7 +6,7 @@ use goodput::baseline::Store;
 use goodput::baseline::s3::Bucket;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{ObjectStoreExt, PutPayload};
 
 use super::Real;
 use crate::records::{commit, corrupt, record, records, unavailable};
