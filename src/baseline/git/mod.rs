@@ -156,7 +156,8 @@ impl Repository {
         let force = if depth.is_some() { "+" } else { "" };
         let refspec = format!("{force}refs/heads/{branch}:{to}");
         let depth = depth.map(|depth| format!("--depth={depth}"));
-        let mut arguments = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
+        // Not quiet: only the list of refs says that one was refused because its history was rewritten.
+        let mut arguments = vec!["fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
         arguments.extend(depth.as_deref());
         arguments.extend(["--end-of-options", REMOTE, &refspec]);
         self.far(&arguments).await.map(drop)

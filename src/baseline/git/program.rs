@@ -78,7 +78,7 @@ impl Answer {
         let lines = || self.complaint.lines().map(str::trim).filter(|line| !line.is_empty());
         let names_failure =
             |line: &&str| ["fatal:", "error:", "remote: error", "! ["].iter().any(|start| line.starts_with(start));
-        let line = lines().find(names_failure).or_else(|| lines().last()).unwrap_or("it gave no reason");
+        let line = lines().find(names_failure).or_else(|| lines().next_back()).unwrap_or("it gave no reason");
         without_passwords(line).chars().take(LONGEST_TOLD).collect()
     }
 }
