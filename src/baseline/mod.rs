@@ -132,20 +132,6 @@ fn plain(text: &str) -> String {
     words
 }
 
-/// The causes of an error from the outermost to the innermost, none said twice.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        if !texts.iter().any(|said| said.contains(&text)) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    plain(&texts.join(": "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::plain;

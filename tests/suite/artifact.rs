@@ -152,7 +152,7 @@ async fn an_expired_artifact_is_told_and_an_older_commit_asked() {
 #[tokio::test]
 async fn what_cannot_be_read_is_told_and_never_passed_over() {
     let mut changed = serde_json::to_value(record(NAME, &commit('a'), "1")).unwrap();
-    changed["verdict"] = "fail".into();
+    changed["verdict"] = "FAIL".into();
     let old = serde_json::json!({"schema": "goodput-baseline/9"});
     for (archive, problem) in [
         (b"no archive".to_vec(), "the baseline lies in an archive that cannot be read: "),
@@ -305,6 +305,22 @@ async fn the_number_of_requests_is_bounded_and_told() {
         "{told}"
     );
     assert_eq!(github.asked().len(), 60);
+}
+
+/// A branch at rest that is measured every night has many runs at one commit.
+#[tokio::test]
+async fn of_many_runs_at_one_commit_the_newest_are_read() {
+    let mut world = World::empty();
+    for night in (1..=40).rev() {
+        world.run(night, &commit('a'), same);
+        world.artifact(100 + night, night, zipped(&record(NAME, &commit('a'), &night.to_string())), same);
+    }
+    let github = GitHub::start(world).await;
+    let found = records(github.artifacts(None).find(NAME, &[commit('a')]).await.unwrap());
+    let newest: Vec<BaselineRecord> =
+        (33..=40).rev().map(|night| record(NAME, &commit('a'), &night.to_string())).collect();
+    assert_eq!(found, newest);
+    github.asked();
 }
 
 #[tokio::test]

@@ -77,7 +77,6 @@ async fn documented_refusals_name_the_next_step() {
     for (status, code, step) in [
         (403, "AccessDenied", "`s3:ListBucket`"),
         (404, "NoSuchBucket", "make the bucket"),
-        (301, "PermanentRedirect", "correct `region`"),
         (400, "AuthorizationHeaderMalformed", "correct `region`"),
         (403, "RequestTimeTooSkewed", "the clock of this machine is wrong"),
         (400, "ExpiredToken", "the credentials have expired"),
@@ -100,9 +99,19 @@ async fn documented_refusals_name_the_next_step() {
 
 #[tokio::test]
 async fn what_is_no_storage_is_told() {
-    let (_server, url) = answering(|_, _| reply(200, "content-type: text/html\r\n", b"<html>login</html>")).await;
+    // A page for people reads as a listing of nothing.
+    for headers in ["content-type: text/html\r\n".to_owned(), format!("content-type: text/html\r\n{OBJECT}")] {
+        let (_server, url) = answering(move |_, _| reply(200, &headers, b"<html>login</html>")).await;
+        let store = bucket(&url);
+        for told in [unavailable(store.find(NAME, &[commit('a')]).await), unavailable(store.list(NAME, 5).await)] {
+            assert!(told.starts_with(&format!("the bucket `records` at {url} ")), "{told}");
+            assert!(told.contains("cannot be asked: ") || told.contains("has an object of every name"), "{told}");
+        }
+    }
+    // Amazon names no place to go to: the region is to be known.
+    let (_server, url) = answering(|_, _| reply(301, "", b"")).await;
     let told = unavailable(bucket(&url).find(NAME, &[commit('a')]).await);
-    assert!(told.starts_with(&format!("the bucket `records` at {url} cannot be asked: ")), "{told}");
+    assert!(told.contains("answered with a redirect; the bucket lies in another region; correct `region`"), "{told}");
     let (_server, url) = answering(|_, _| reply(403, "", b"no")).await;
     let told = unavailable(bucket(&url).find(NAME, &[commit('a')]).await);
     assert!(told.contains("answered 403 without saying why; grant these credentials"), "{told}");

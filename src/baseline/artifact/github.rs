@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::baseline::{StoreFailure, causes, plain};
+use crate::baseline::{StoreFailure, plain};
 
 /// The address of the API where the environment names none.
 const API: &str = "https://api.github.com";
@@ -365,6 +365,20 @@ fn step(reply: &Reply) -> String {
         status if status.is_server_error() => "the server is at fault; run the job again later".to_owned(),
         _ => "that was not expected; is GITHUB_API_URL the address of a GitHub API?".to_owned(),
     }
+}
+
+/// The causes of an error from the outermost to the innermost, none said twice.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    plain(&texts.join(": "))
 }
 
 fn unavailable(text: &str) -> StoreFailure {

@@ -2,7 +2,7 @@
 
 use object_store::Error;
 
-use crate::baseline::{StoreFailure, causes, plain};
+use crate::baseline::{StoreFailure, plain};
 
 /// A bucket, for people.
 pub(super) fn place(bucket: &str, endpoint: Option<&str>) -> String {
@@ -98,25 +98,27 @@ fn step_for_status(status: u16) -> &'static str {
     }
 }
 
-/// Without an answer: nobody there, no credentials, or an answer that is none of an object storage.
-fn unreached(place: &str, error: &Error, causes_text: &str) -> String {
+/// Without an answer that says why: nobody there, no credentials, or something that is no object storage.
+fn unreached(place: &str, error: &Error, causes: &str) -> String {
     // Without any credentials the client asks the machine that it would run on at Amazon.
-    if causes_text.contains("169.254.169.254") || causes_text.contains("latest/api/token") {
+    if causes.contains("latest/api/token") || causes.contains("latest/meta-data") {
         return format!(
             "{place} cannot be asked: there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the \
              job a role"
         );
     }
-    let cause = innermost(error);
+    if causes.contains("redirect without LOCATION") {
+        return format!("{place} answered with a redirect; {}", step("PermanentRedirect"));
+    }
+    let cause = plain(&innermost(error).to_string());
     format!("{place} cannot be asked: {cause}; is it up, and are `endpoint`, `region` and any proxy right?")
 }
 
-/// The last causes only: the outer ones repeat the address of the request and the retries.
-fn innermost(error: &Error) -> String {
-    let mut chain: Vec<&dyn std::error::Error> = vec![error];
-    while let Some(next) = chain.last().and_then(|error| error.source()) {
-        chain.push(next);
+/// The last cause: the outer ones repeat the address of the request and the number of retries.
+fn innermost(error: &dyn std::error::Error) -> &dyn std::error::Error {
+    let mut error = error;
+    while let Some(inner) = error.source() {
+        error = inner;
     }
-    let inner = chain.len().saturating_sub(2).max(usize::from(chain.len() > 1));
-    chain.get(inner).map_or_else(|| plain(&error.to_string()), |error| causes(*error))
+    error
 }

@@ -172,13 +172,31 @@ impl Bucket {
                 return Ok(found);
             }
         }
+        self.must_be_a_storage().await?;
         Ok(Vec::new())
+    }
+
+    /// Asks for an object that is not there. A page for people, as that of a login, reads as a listing of nothing: where all
+    /// listings were empty, only this tells an empty history from an address that is no storage's.
+    async fn must_be_a_storage(&self) -> Result<(), StoreFailure> {
+        let parts = self.prefix.split('/').filter(|part| !part.is_empty());
+        match self.store.head(&Path::from_iter(parts.chain(["no-record"]))).await {
+            Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.refusal(&error)),
+            Ok(_) => Err(StoreFailure::Unavailable(format!(
+                "{} has an object of every name; is `endpoint` the address of an object storage, and not of a page?",
+                self.place()
+            ))),
+        }
     }
 
     async fn newest(&self, contract: &str, most: usize) -> Result<Vec<Found>, StoreFailure> {
         let mut found = Vec::new();
         for object in newest_first(self.listed(&self.folder(contract)).await?).into_iter().take(most) {
             found.extend(self.read(&object).await?.filter(|found| found.record.name == contract));
+        }
+        if found.is_empty() {
+            self.must_be_a_storage().await?;
         }
         Ok(found)
     }

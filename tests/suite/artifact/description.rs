@@ -50,7 +50,9 @@ impl Description {
             let known = parameters.iter().find(|parameter| parameter["in"] == "query" && parameter["name"] == *name);
             match known {
                 None => problems.push(format!("{template} has no parameter {name}")),
-                Some(parameter) => problems.extend(self.faults(&parameter["schema"], &typed(value))),
+                Some(parameter) => {
+                    problems.extend(self.faults(&parameter["schema"], &typed(value, &parameter["schema"])))
+                }
             }
         }
         let must_be = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
@@ -113,10 +115,10 @@ fn translated(value: &Value) -> Value {
     }
 }
 
-/// A parameter as the type that it stands for.
-fn typed(text: &str) -> Value {
-    match text {
-        "true" | "false" => json!(text == "true"),
-        _ => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
+/// A parameter as the type that it stands for; one that is none of it stays a text.
+fn typed(text: &str, schema: &Value) -> Value {
+    match schema["type"].as_str() {
+        Some("integer" | "boolean") => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+        _ => json!(text),
     }
 }
