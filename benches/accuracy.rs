@@ -2,7 +2,7 @@
 //! time, through the real schedule, records, summary, plan and judge.
 //!
 //! `cargo bench --bench accuracy` prints Markdown; `-- --write` writes `docs/accuracy.md` as well, `-- --quick` makes a fifth of
-//! the runs. Everything is seeded: the same build gives the same figures.
+//! the runs, `-- --comparisons` only prints the part about comparisons with a baseline. Everything is seeded: the same build gives the same figures.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -108,6 +108,18 @@ fn main() {
         false => Effort { schedules: 400, gates: 200, searches: 100, nights: 50 },
     };
     let begun = Instant::now();
+    if given("--comparisons") {
+        let settings = COMPARED.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+        let measured = on_all_cores(settings, |setting| Measured {
+            compared: compared(setting, effort.nights),
+            ..Measured::default()
+        });
+        let mut section = String::new();
+        comparisons::section(&mut section, &measured.compared);
+        println!("{section}");
+        eprintln!("accuracy: {:.0} s", begun.elapsed().as_secs_f64());
+        return;
+    }
     let measured = measure(effort);
     let page = page::page(&measured, effort);
     println!("{page}");
@@ -117,15 +129,19 @@ fn main() {
     }
 }
 
-/// Every setting, on all cores.
+/// Every setting.
 fn measure(effort: Effort) -> Measured {
-    let settings: Vec<Setting> = SCENARIOS.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+    let settings = SCENARIOS.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+    on_all_cores(settings, |setting| of_setting(setting, effort))
+}
+
+fn on_all_cores(settings: Vec<Setting>, of_setting: impl Fn(Setting) -> Measured + Sync) -> Measured {
     let (waiting, measured) = (Mutex::new(settings), Mutex::new(Measured::default()));
     let work = || {
         loop {
             let next = waiting.lock().unwrap().pop();
             let Some(setting) = next else { break };
-            let found = of_setting(setting, effort);
+            let found = of_setting(setting);
             let mut measured = measured.lock().unwrap();
             measured.medians.extend(found.medians);
             measured.cells.extend(found.cells);
@@ -137,7 +153,7 @@ fn measure(effort: Effort) -> Measured {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores {
-            scope.spawn(work);
+            scope.spawn(&work);
         }
     });
     measured.into_inner().unwrap()

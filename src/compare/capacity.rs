@@ -6,8 +6,7 @@ use super::reference::{Reference, held_together, recorded_otherwise};
 use crate::contract::Traffic;
 use crate::judge::{Reason, Status};
 use crate::record::{BaselineRecord, CapacityRecord, Change, RecordStep, RecordTrial, SeedCapacity};
-use crate::stats::{Decision, Estimate, LEAST_RATIO_DEVIATION, t_interval};
-use crate::units::Load;
+use crate::stats::{Decision, Estimate, LEAST_RATIO_DEVIATION, RatioLook, t_interval};
 
 /// Schedules that both sides must have searched.
 const LEAST_SEARCHES: usize = 3;
@@ -69,17 +68,17 @@ fn by_shift(change: Change, reference: &Reference, trials: &[RecordTrial]) -> Ch
     let found = Estimate { method: "load shift", ..look.estimate };
     let change = decided(Change { head_trials: look.trials, ..change }, &found);
     let head = change.ratio.map(|ratio| format!("≈ {}", per_second(ratio * load.per_second())));
-    let note = (change.reason == Reason::IntervalStraddlesLimit)
-        .then(|| would_decide(look.deviation, found.point, limit(change.margin)));
+    let note = (change.reason == Reason::IntervalStraddlesLimit).then(|| would_decide(&look, limit(change.margin)));
     let change = Change { head, note: note.or(change.note.clone()), ..change };
     believed(change, &look, &reference.log_ratios(trials))
 }
 
-/// What would decide: `⌈((t(1−α) + 0.84)·sd / |m|)²⌉` trials, where they are as many as a person would make.
-pub(super) fn would_decide(deviation: f64, point: f64, limit: f64) -> String {
-    let needed = ((NORMAL_95 + POWER_80) * deviation.max(LEAST_RATIO_DEVIATION) / (point - limit)).powi(2).ceil();
-    let spread = percent(deviation);
-    if (1.0..1e3).contains(&needed) {
+/// What would decide: `⌈((t(1−α) + 0.84)·sd / |m|)²⌉` trials (method, section 11), where they are as many as a person would make.
+pub(super) fn would_decide(look: &RatioLook, limit: f64) -> String {
+    let (deviation, distance) = (look.deviation.max(LEAST_RATIO_DEVIATION), look.estimate.point - limit);
+    let needed = ((NORMAL_95 + POWER_80) * deviation / distance).powi(2).ceil().max(f64::from(look.trials) + 1.0);
+    let spread = percent(look.deviation);
+    if needed < 1e3 {
         format!("trials differ by {spread}; about {needed:.0} would decide, or a wider margin, or a quieter machine")
     } else {
         format!("trials differ by {spread}; the change lies too near the margin for any number of trials")
@@ -129,8 +128,8 @@ pub(super) fn by_searches(base: &BaselineRecord, head: &BaselineRecord) -> Optio
     let middle = |of: &SeedCapacity| 0.5 * (of.holds_at.per_second() * of.breaks_at.per_second()).ln();
     let half = |of: &SeedCapacity| 0.5 * (of.breaks_at.per_second() / of.holds_at.per_second()).ln();
     let pairs = pairs(base, head);
-    let has_changed = |record: &BaselineRecord| record.capacity.as_ref().is_none_or(|capacity| capacity.changed);
-    if pairs.len() < LEAST_SEARCHES || has_changed(base) || has_changed(head) {
+    let (old, new) = (base.capacity.as_ref()?, head.capacity.as_ref()?);
+    if pairs.len() < LEAST_SEARCHES || old.changed || new.changed || !are_of_equal_runs(old, new) {
         return None;
     }
     let ratios: Vec<f64> = pairs.iter().map(|(base, head)| middle(head) - middle(base)).collect();
@@ -152,7 +151,7 @@ fn pairs<'a>(base: &'a BaselineRecord, head: &'a BaselineRecord) -> Vec<(&'a See
     base.capacities.iter().filter_map(pair).collect()
 }
 
-/// Whether both capacities are those of runs of equal length.
+/// Whether both capacities are those of runs of equal length: short ones flatter.
 pub(super) fn are_of_equal_runs(base: &CapacityRecord, head: &CapacityRecord) -> bool {
-    base.requests_per_trial == head.requests_per_trial && head.holds_at.and_then(Load::rate).is_some()
+    base.requests_per_trial == head.requests_per_trial
 }

@@ -1,5 +1,6 @@
 //! One figure of every trial on both sides, as the logarithm of something of which more is better (method, section 10.3).
 
+use super::capacity::would_decide;
 use super::change::{decided, limit, unknown};
 use crate::contract::Contract;
 use crate::judge::Reason;
@@ -49,8 +50,8 @@ fn in_pairs(change: Change, base: &Series, head: &Series, looks: &[u32]) -> Chan
             let change = Change { base_trials: look.trials, head_trials: look.trials, ..change };
             let found = Estimate { method: "paired trials", ..look.estimate };
             let decided = decided(change, &found);
-            let note = (decided.reason == Reason::IntervalStraddlesLimit)
-                .then(|| super::capacity::would_decide(look.deviation, found.point, limit(decided.margin)));
+            let note =
+                (decided.reason == Reason::IntervalStraddlesLimit).then(|| would_decide(&look, limit(decided.margin)));
             Change { note, ..decided }
         }
         None => {
