@@ -115,6 +115,9 @@ async fn what_is_no_storage_is_told() {
     let (_server, url) = answering(|_, _| reply(403, "", b"no")).await;
     let told = unavailable(bucket(&url).find(NAME, &[commit('a')]).await);
     assert!(told.contains("answered 403 without saying why; grant these credentials"), "{told}");
+    let (_server, url) = answering(|_, _| reply(502, "", b"a proxy's page")).await;
+    let told = unavailable(bucket(&url).find(NAME, &[commit('a')]).await);
+    assert!(told.contains("answered 502 without saying why; is `endpoint`") && !told.contains("page"), "{told}");
 
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let told = unavailable(bucket(&format!("http://{gone}")).put(&record(NAME, &commit('a'), "1")).await);

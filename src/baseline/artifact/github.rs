@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::refusal::{PERMISSION, Reply, step, wait_asked_for};
 use crate::baseline::{StoreFailure, plain};
 
 /// The address of the API where the environment names none.
@@ -40,9 +41,6 @@ const LARGEST_PAGE: usize = 16 << 20;
 
 /// The largest answer that is no success.
 const LARGEST_REFUSAL: usize = 64 << 10;
-
-/// The permission that everything here needs, as a workflow writes it.
-const PERMISSION: &str = "`permissions: { contents: read, actions: read }`";
 
 /// A repository on a GitHub server, and the token to ask for it.
 #[derive(Debug, Clone)]
@@ -149,13 +147,6 @@ pub(super) enum Archive {
     Gone,
     /// It has more bytes than were allowed; at least so many.
     TooLarge(u64),
-}
-
-/// A whole answer.
-struct Reply {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Vec<u8>,
 }
 
 impl Session<'_> {
@@ -317,53 +308,6 @@ impl Session<'_> {
     /// A text without the token, should a server or proxy repeat it.
     fn masked(&self, text: &str) -> String {
         text.replace(self.site.token.expose_secret(), "***")
-    }
-}
-
-/// How long a server that grants no more requests asks to wait, by its headers as GitHub describes them; `None` when that is not
-/// why it refused.
-fn wait_asked_for(reply: &Reply) -> Option<Duration> {
-    if !matches!(reply.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {
-        return None;
-    }
-    number(&reply.headers, "retry-after").map(Duration::from_secs)
-}
-
-fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.trim().parse().ok()
-}
-
-/// Whether a refusal is about the number of requests and not about rights.
-fn is_rate_limit(reply: &Reply) -> bool {
-    reply.status == StatusCode::TOO_MANY_REQUESTS
-        || number(&reply.headers, "retry-after").is_some()
-        || number(&reply.headers, "x-ratelimit-remaining") == Some(0)
-}
-
-fn step(reply: &Reply) -> String {
-    match reply.status {
-        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS if is_rate_limit(reply) => {
-            let reset = number(&reply.headers, "x-ratelimit-reset").and_then(|at| i64::try_from(at).ok());
-            let reset = reset.and_then(|at| jiff::Timestamp::from_second(at).ok());
-            let when = match (number(&reply.headers, "retry-after"), reset) {
-                (Some(seconds), _) => format!("in {seconds} s"),
-                (None, Some(reset)) => format!("after {reset}"),
-                (None, None) => "later".to_owned(),
-            };
-            format!("the token may make no more requests for now; run the job again {when}")
-        }
-        StatusCode::UNAUTHORIZED => {
-            "the token is wrong, expired or of another server; take `${{ github.token }}` of this very job".to_owned()
-        }
-        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => format!(
-            "it is not there, or the token may not see it: give the job {PERMISSION}, and in the contract see that `workflow` \
-             is the name of a workflow file"
-        ),
-        status if status.is_redirection() => {
-            "the repository was moved; set GITHUB_REPOSITORY to its name of today".to_owned()
-        }
-        status if status.is_server_error() => "the server is at fault; run the job again later".to_owned(),
-        _ => "that was not expected; is GITHUB_API_URL the address of a GitHub API?".to_owned(),
     }
 }
 

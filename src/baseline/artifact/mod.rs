@@ -8,6 +8,7 @@
 
 mod archive;
 mod github;
+mod refusal;
 
 use serde::Deserialize;
 

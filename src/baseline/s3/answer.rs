@@ -48,7 +48,7 @@ const CODES: &[(&str, &str)] = &[
 /// The failure for an error of the client. Neither address nor body of the request is repeated: only the code of the answer is.
 pub(super) fn refusal(place: &str, error: &Error) -> StoreFailure {
     let causes = everything(error);
-    let text = match (code(&causes), status(error)) {
+    let text = match (code(&causes), status(error, &causes)) {
         (Some(code), _) => format!("{place} answered {code}; {}", step(&code)),
         (None, Some(status)) => format!("{place} answered {status} without saying why; {}", step_for_status(status)),
         (None, None) => unreached(place, error, &causes),
@@ -81,20 +81,21 @@ fn step(code: &str) -> &'static str {
     known.map_or("the documentation of the storage says what that means", |(_, step)| step)
 }
 
-/// The status that an error stands for, where the client kept only that.
-fn status(error: &Error) -> Option<u16> {
+/// The status of the answer: some errors stand for one, of others the client only tells.
+fn status(error: &Error, causes: &str) -> Option<u16> {
     match error {
         Error::NotFound { .. } => Some(404),
         Error::PermissionDenied { .. } => Some(403),
         Error::Unauthenticated { .. } => Some(401),
-        _ => None,
+        _ => causes.split_once("non-2xx status code: ")?.1.get(..3)?.parse().ok(),
     }
 }
 
 fn step_for_status(status: u16) -> &'static str {
     match status {
         404 => step("NoSuchBucket"),
-        _ => step("AccessDenied"),
+        401 | 403 => step("AccessDenied"),
+        _ => "is `endpoint` the address of an object storage, and is that well?",
     }
 }
 
