@@ -103,6 +103,8 @@ impl Nightly {
         let mut contract = queue.contract(rate(0.6 * queue.capacity), counts, seed);
         search(&mut contract, 0.25 * queue.capacity, 8.0 * queue.capacity, 0.03, 5);
         contract.baseline = Some(five_percent());
+        // A request is good when it meets what most of them must.
+        contract.slo.request = queue.objectives.iter().filter_map(Objective::limit).collect();
         let result = rehearse(&contract, Plan::Baseline, |planned| queue.stage(planned, noise)).unwrap();
         Self { record: BaselineRecord::of(&result), queue, contract, noise }
     }
@@ -117,6 +119,7 @@ impl Nightly {
         let Traffic::Open { counts, .. } = self.contract.traffic else { panic!("an open loop") };
         let mut contract = self.queue.contract(at, counts, self.contract.workload.seed);
         contract.baseline.clone_from(&self.contract.baseline);
+        contract.slo.request = self.contract.slo.request;
         // One look at five pairs: both sides make as many trials whatever they show.
         contract.evidence.looks = vec![5];
         let base = rehearse(&contract, Plan::Check, |planned| self.queue.stage(planned, self.noise)).unwrap();
