@@ -364,7 +364,7 @@ fn ten_small_losses_are_seen_as_one_and_a_step_where_it_is() {
 #[test]
 fn a_gate_that_is_calibrated_knows_its_own_error() {
     let of = |values: Vec<f64>| Differences { metric: "goodput".to_owned(), load: Some(load(4_000)), values };
-    let quiet = calibrate(&[of(vec![0.0; 8])], share(50_000), &[3, 5, 8], 1);
+    let quiet = calibrate(&[of(vec![0.0; 8])], share(50_000), &[3, 5, 8], 1, BTreeMap::new());
     let row = &quiet.rows[0];
     assert_eq!((row.false_red, row.undecided, row.pairs), (Some(share(0)), Some(share(0)), 8));
     // Without spread the first look fails below 0.95 less t(0.992; 2) · 0.002 / √3: that is a drop of 5.9 %, and clipping at 14.3 %
@@ -376,7 +376,7 @@ fn a_gate_that_is_calibrated_knows_its_own_error() {
     assert!(drop > 1.0 - (limit - 0.5 * last).exp() && drop < 1.0 - (limit - first).exp() + 1e-3, "{drop}");
     assert!(row.note.as_ref().is_some_and(|note| note.contains("0.2 %")));
     let noisy: Vec<f64> = (0..12).map(|index| 0.03 * [1.0, -1.0, 0.3, -0.5][index % 4]).collect();
-    let noisy = calibrate(&[of(noisy), of(vec![0.1])], share(50_000), &[3, 5, 8], 1);
+    let noisy = calibrate(&[of(noisy), of(vec![0.1])], share(50_000), &[3, 5, 8], 1, BTreeMap::new());
     let (row, single) = (&noisy.rows[0], &noisy.rows[1]);
     // Stated are 5 %, when the truth lies on the margin; at 1 it is far below.
     assert!(row.false_red.unwrap().ppm() < 20_000 && row.smallest_drop.unwrap().fraction() > drop, "{row:?}");

@@ -1,5 +1,7 @@
 //! How the capacity went over many runs (method, section 10.4): it warns, and gates nothing.
 
+use serde::Serialize;
+
 use super::change::limit;
 use crate::stats::{Decision, Estimate, change_point, decide_ratio, rank_interval};
 use crate::units::Share;
@@ -12,7 +14,7 @@ const ENDS: usize = 5;
 const ALPHA: f64 = 0.05;
 
 /// The capacity that one run found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrendPoint {
     /// When (RFC 3339).
     pub time: String,
@@ -23,7 +25,7 @@ pub struct TrendPoint {
 }
 
 /// What the last runs say together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trend {
     /// The runs that were looked at, from the oldest.
     pub points: Vec<TrendPoint>,
@@ -36,7 +38,7 @@ pub struct Trend {
 }
 
 /// A change of the level.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelShift {
     /// The first run behind it.
     pub since: TrendPoint,

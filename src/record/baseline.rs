@@ -191,7 +191,7 @@ pub enum Why {
     Release,
     /// It was measured beside the change, by the same run.
     Paired,
-    /// It was named on the command line.
+    /// It was named: on the command line, or by the contract where there is no repository to choose in.
     Named,
 }
 

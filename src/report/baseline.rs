@@ -4,11 +4,15 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::change::age;
 use super::figures::{UNMEASURED, per_second};
 use super::layout::{Column, Page};
+use crate::compare::{Trend, TrendPoint, trend};
 use crate::contract::from_value;
-use crate::judge::Status;
+use crate::judge::{Status, percent};
 use crate::record::{BaselineRecord, BaselineUse, CapacityRecord, Why};
+use crate::stats::Decision;
+use crate::units::Share;
 
 /// Heights of a small bar, from the lowest.
 const BARS: [char; 5] = ['▁', '▂', '▃', '▅', '▇'];
@@ -133,21 +137,42 @@ fn why(why: Why) -> String {
     }
 }
 
-fn age(seconds: i64) -> String {
-    match seconds {
-        ..0 => format!("{} s from the future and no", seconds.unsigned_abs()),
-        0..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
-}
-
 fn commit(commit: Option<&str>) -> &str {
     commit.map_or("of no known commit", |commit| commit.get(..10).unwrap_or(commit))
 }
 
+/// A list of records, newest first, and what their capacities say together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    /// The contract's name.
+    pub name: String,
+    /// The records, newest first.
+    pub rows: Vec<HistoryRow>,
+    /// What the capacities of the records say together that were measured under the circumstances of the newest; of a slow
+    /// decline the last five against the five oldest.
+    pub trend: Trend,
+}
+
+impl History {
+    /// The history of a contract's records, given newest first, at most `most` of which are listed.
+    pub fn of(name: &str, records: &[(&str, &str, &BaselineRecord)], most: usize, margin: Share) -> Self {
+        let newest = records.first().map(|(_, _, record)| &record.fingerprint.must_match);
+        let alike = records.iter().filter(|(_, _, record)| Some(&record.fingerprint.must_match) == newest);
+        let points: Vec<TrendPoint> = alike.rev().filter_map(|(_, _, record)| point(record)).collect();
+        let rows = records.iter().take(most).map(|(store, place, record)| HistoryRow::of(store, place, record));
+        Self { name: name.to_owned(), rows: rows.collect(), trend: trend(&points, margin) }
+    }
+}
+
+/// The capacity of a record that is evidence.
+fn point(record: &BaselineRecord) -> Option<TrendPoint> {
+    let point = record.capacity.as_ref()?.point.filter(|_| record.invalid.is_empty())?;
+    Some(TrendPoint { time: record.finished_at.clone(), commit: record.origin.commit.clone(), point })
+}
+
 /// Renders a list of records, newest first, with the way of the capacity from the oldest to the newest.
-pub fn history(name: &str, rows: &[HistoryRow], width: usize, color: bool) -> String {
+pub fn history(history: &History, width: usize, color: bool) -> String {
+    let History { name, rows, trend } = history;
     let mut page = Page::new(width, color);
     if rows.is_empty() {
         page.heading(&format!("No baselines of {name} are kept"));
@@ -171,8 +196,32 @@ pub fn history(name: &str, rows: &[HistoryRow], width: usize, color: bool) -> St
     if capacities.iter().flatten().count() > 1 {
         page.blank();
         page.paragraph(&format!("capacity, oldest to newest: {}", sparkline(&capacities)));
+        direction(&mut page, trend);
     }
     page.finish()
+}
+
+/// Whether the capacity declines, and where its level changed.
+fn direction(page: &mut Page, trend: &Trend) {
+    match &trend.decline {
+        Some(found) => {
+            let word = match trend.decision {
+                Decision::Pass => "no decline beyond the margin",
+                Decision::Fail => "a decline beyond the margin",
+                Decision::Undecided => "not decided",
+            };
+            let ends = [found.point, found.lower, found.upper].map(percent);
+            page.paragraph(&format!(
+                "last five against the five oldest: {} ({} … {}): {word}",
+                ends[0], ends[1], ends[2]
+            ));
+        }
+        None => page.remark("a decline is told from ten records on that were measured alike", 0),
+    }
+    if let Some(shift) = &trend.shift {
+        let since = commit(shift.since.commit.as_deref());
+        page.paragraph(&format!("the level changed by {} since {since} ({})", percent(shift.ratio), shift.since.time));
+    }
 }
 
 /// One bar a value, between the smallest and the largest.
@@ -195,14 +244,5 @@ mod tests {
     fn bars_go_from_the_lowest_to_the_highest_and_a_missing_figure_is_none() {
         assert_eq!(sparkline(&[Some(1.0), Some(2.0), None, Some(3.0), Some(4.0), Some(5.0)]), "▁▂·▃▅▇");
         assert_eq!(sparkline(&[Some(2.0), Some(2.0)]), "▃▃");
-    }
-
-    #[test]
-    fn an_age_is_told_in_one_unit() {
-        for (seconds, told) in
-            [(59, "0 min"), (7_199, "119 min"), (7_200, "2 h"), (172_799, "47 h"), (172_800, "2 days")]
-        {
-            assert_eq!(age(seconds), told);
-        }
     }
 }

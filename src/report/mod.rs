@@ -28,7 +28,7 @@ mod tests;
 use serde::Serialize;
 
 pub use audit::audit;
-pub use baseline::{HistoryRow, baseline, history};
+pub use baseline::{History, HistoryRow, baseline, history};
 pub use compare::{CompareReport, ComparedRun, ReplyPair, compare};
 pub use escape::plain;
 pub use markdown::markdown;

@@ -31,7 +31,7 @@ pub use student::{deviation, t_interval, t_quantile};
 pub use unpaired::{prediction, rank_depth, rank_interval};
 
 /// A number that never travels without its interval and its origin.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The point estimate.
     pub point: f64,

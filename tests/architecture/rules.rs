@@ -169,6 +169,8 @@ const IMPURE_PATHS: &[(&str, &str)] = &[
     ("hyper_util", "opens sockets"),
     ("jiff", "reads a clock and the time zone"),
     ("nix", "reaches into the system"),
+    ("object_store", "opens sockets"),
+    ("octocrab", "opens sockets"),
     ("rand", "is random; take a seed and `schedule::Words`"),
     ("reqwest", "opens sockets"),
     ("rustls", "belongs to sockets"),
@@ -177,6 +179,7 @@ const IMPURE_PATHS: &[(&str, &str)] = &[
     ("tokio", "is a runtime with a clock and sockets"),
     ("tokio_rustls", "opens sockets"),
     ("tokio_util", "belongs to a runtime"),
+    ("zip", "is for what comes from elsewhere"),
 ];
 
 /// Exceptions to them: the calendar is arithmetic, and only `now` reads the clock (see [`CLOCK_FUNCTION`]).

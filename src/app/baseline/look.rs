@@ -10,7 +10,10 @@ use super::super::gate::{color, print, width};
 use super::{contract_with_baseline, repository};
 use crate::baseline::{Found, Places, Question, Stated, choose, open};
 use crate::contract::BaselinePlan;
-use crate::report::{self, HistoryRow};
+use crate::report::{self, History};
+
+/// Records that a trend looks at, whatever is listed.
+const TREND: usize = 30;
 
 /// Which record a run would be compared with now.
 pub(super) async fn show(arguments: &ShowArguments) -> Result<Exit, Failure> {
@@ -38,14 +41,14 @@ pub(super) async fn show(arguments: &ShowArguments) -> Result<Exit, Failure> {
 pub(super) async fn history(arguments: &HistoryArguments) -> Result<Exit, Failure> {
     let (source, plan) = contract_with_baseline(&arguments.contract, "baseline history")?;
     let most = arguments.most as usize;
-    let kept = kept(&source.loaded.contract.name, &plan, &source.folder, most).await?;
-    let mut rows: Vec<HistoryRow> =
-        kept.iter().map(|(store, found)| HistoryRow::of(store, &found.place, &found.record)).collect();
-    rows.sort_by(|a, b| b.finished_at.cmp(&a.finished_at));
-    rows.truncate(most);
+    let name = &source.loaded.contract.name;
+    let mut kept = kept(name, &plan, &source.folder, most.max(TREND)).await?;
+    kept.sort_by(|(_, a), (_, b)| b.record.finished_at.cmp(&a.record.finished_at));
+    let records: Vec<_> = kept.iter().map(|(store, found)| (*store, found.place.as_str(), &found.record)).collect();
+    let history = History::of(name, &records, most, plan.margin);
     match arguments.json {
-        true => print(&report::json(&rows))?,
-        false => print(&report::history(&source.loaded.contract.name, &rows, width(), color()))?,
+        true => print(&report::json(&history))?,
+        false => print(&report::history(&history, width(), color()))?,
     }
     Ok(Exit::Pass)
 }
