@@ -11,7 +11,7 @@ accepted:
     at_most: 8%
     baseline: 0123ABC
     by: ada
-  - { row: resets, reason: known driver fault, expires: 2027-01-31 }
+  - { row: contract_change, reason: a slower tier, expires: 2027-01-31 }
 ";
 
 fn accepted(text: &str) -> Vec<AcceptedLoss> {
@@ -42,8 +42,8 @@ fn exceptions_are_read() {
                 by: Some("ada".to_owned()),
             },
             AcceptedLoss {
-                row: "resets".to_owned(),
-                reason: "known driver fault".to_owned(),
+                row: "contract_change".to_owned(),
+                reason: "a slower tier".to_owned(),
                 expires: jiff::civil::date(2027, 1, 31),
                 at_most: None,
                 baseline: None,
@@ -64,9 +64,9 @@ fn every_mistake_is_told_with_its_place() {
             "3:10: /accepted/0/row: `Capacity` is not a row's name; write it as the report shows it, as in `capacity_change`",
         ),
         (
-            "row: resets",
+            "row: contract_change",
             "row: completeness",
-            "9:12: /accepted/1/row: `completeness` says whether the run is evidence, which is no loss that could be accepted; name a row such as `capacity_change`",
+            "9:12: /accepted/1/row: `completeness` is no change since a baseline, and nothing else can be accepted; name a row such as `capacity_change`, or have the contract changed",
         ),
         (
             "the new tokenizer costs it",
@@ -111,14 +111,14 @@ fn every_mistake_is_told_with_its_place() {
             "7:15: /accepted/0/baseline: `1234567` is not a commit; write at least 7 of its hexadecimal digits, in quotes",
         ),
         (
-            "reason: known driver fault",
+            "reason: a slower tier",
             "at_most: 3%, reason: fault",
-            "9:29: /accepted/1/at_most: `resets` is no change and has no largest loss; remove the key",
+            "9:38: /accepted/1/at_most: `contract_change` has no largest loss; remove the key",
         ),
         ("version: 1", "version: 2", "1:10: /version: `2` is not read by this build; write 1"),
         ("version: 1\n", "", "1:1: the key `version` is missing (the version of the format: 1)"),
         (
-            "row: resets, ",
+            "row: contract_change, ",
             "row: capacity_change, at_most: 3%, baseline: 0123abc, ",
             "9:5: /accepted/1: the same row is accepted twice against the same baseline; keep one entry",
         ),
