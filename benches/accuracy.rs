@@ -105,7 +105,7 @@ fn main() {
     let given = |name: &str| std::env::args().any(|argument| argument == name);
     let effort = match given("--quick") {
         true => Effort { schedules: 100, gates: 40, searches: 20, nights: 10 },
-        false => Effort { schedules: 400, gates: 200, searches: 100, nights: 50 },
+        false => Effort { schedules: 400, gates: 200, searches: 100, nights: 30 },
     };
     let begun = Instant::now();
     if given("--comparisons") {
@@ -153,7 +153,7 @@ fn on_all_cores(settings: Vec<Setting>, of_setting: impl Fn(Setting) -> Measured
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores {
-            scope.spawn(&work);
+            scope.spawn(work);
         }
     });
     measured.into_inner().unwrap()

@@ -6,7 +6,7 @@ use super::reference::{Reference, held_together, recorded_otherwise};
 use crate::contract::Traffic;
 use crate::judge::{Reason, Status};
 use crate::record::{BaselineRecord, CapacityRecord, Change, RecordStep, RecordTrial, SeedCapacity};
-use crate::stats::{Decision, Estimate, LEAST_RATIO_DEVIATION, RatioLook, t_interval};
+use crate::stats::{Decision, Estimate, LEAST_RATIO_DEVIATION, RatioLook, mean_interval, t_interval};
 
 /// Schedules that both sides must have searched.
 const LEAST_SEARCHES: usize = 3;
@@ -95,6 +95,14 @@ fn by_hold(change: Change, sides: Sides<'_>, reference: &Reference, trials: &[Re
     let change = Change { base_trials, head_trials: count, method, ..change };
     let share = change.margin.rest();
     match decision {
+        Decision::Pass if is_underestimated(sides.base) => unknown(
+            change,
+            Reason::TooFewSamples,
+            format!(
+                "{load} holds, but the baseline's capacity is more than its search found, as its headrooms there show: longer \
+                 trials find it, in a new run of the plan `baseline`"
+            ),
+        ),
         Decision::Pass => Change {
             head: Some(format!("≥ {load}")),
             status: Status::Pass,
@@ -120,6 +128,14 @@ fn by_hold(change: Change, sides: Sides<'_>, reference: &Reference, trials: &[Re
             unknown(change, Reason::IntervalStraddlesLimit, format!("whether {load} holds is not decided"))
         }
     }
+}
+
+/// Whether the baseline's own headrooms at its capacity show that it holds there: the search found too little, as it does where short
+/// trials seem to pile up. What is lost between the two would not be seen.
+fn is_underestimated(base: &BaselineRecord) -> bool {
+    let Some(middle) = base.curve.get(base.curve.len() / 2) else { return false };
+    let headrooms: Vec<f64> = middle.trials.iter().filter_map(|trial| trial.headroom).collect();
+    headrooms.len() >= LEAST_SEARCHES && mean_interval(&headrooms, ALPHA).is_some_and(|found| found.lower > 0.0)
 }
 
 /// The ratio of the capacities that both sides found on the same schedules: a t interval on the logarithms, widened by how wide the

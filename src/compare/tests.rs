@@ -176,11 +176,14 @@ fn what_must_match_and_does_not_is_told_and_nothing_is_computed() {
     assert_eq!((found.changes.len(), found.under_test.len()), (0, 1));
 }
 
+/// Good requests of the trials on both sides, whether they are pairs, and what is found by which method.
+type Case<'a> = (&'a [u64], &'a [u64], bool, Status, Reason, &'a str);
+
 #[test]
 fn goodput_is_compared_by_ranks_by_prediction_in_pairs_or_not_at_all() {
     let contract = contract();
     let side = |values: &[u64]| BaselineRecord { steps: vec![goods(&contract, 4_000, values)], ..record() };
-    let cases: [(&[u64], &[u64], bool, Status, Reason, &str); 9] = [
+    let cases: [Case<'_>; 9] = [
         (&[100, 101, 99], &[99, 100, 101], false, Status::Pass, Reason::Held, "rank interval"),
         (&[100, 101, 99], &[80, 81, 82], false, Status::Fail, Reason::Broken, "rank interval"),
         (&[100, 110, 90], &[95, 100, 92], false, Status::Unknown, Reason::IntervalStraddlesLimit, "rank interval"),
@@ -289,6 +292,13 @@ fn where_only_a_load_is_held_the_ratio_is_only_bounded() {
     assert_eq!((broke.status, broke.reason, broke.material), (Status::Fail, Reason::Broken, true));
     assert_eq!(of(&[0.5, -0.5, 0.1]).reason, Reason::IntervalStraddlesLimit);
     assert_eq!(of(&[0.5, 0.5]).reason, Reason::TooFewSamples);
+    // A baseline that is far from its limits where its search said that it breaks has a greater capacity than that.
+    let mut doubtful = base.clone();
+    doubtful.curve = [4_500, 4_750, 5_000, 5_300, 5_600].map(|milli| headrooms(&contract, milli, &[0.9; 8])).to_vec();
+    for (values, want) in [([0.5, 0.51, 0.49], Status::Unknown), ([-0.5, -0.51, -0.49], Status::Fail)] {
+        let head = BaselineRecord { against: vec![headrooms(&contract, 4_750, &values)], ..record() };
+        assert_eq!(row(&compared(&contract, &doubtful, &head, false), "capacity").status, want);
+    }
     // What met its limits and did not hold piled up, or broke in another way: it is no PASS.
     let mut head = BaselineRecord { against: vec![headrooms(&contract, 4_750, &[0.5, 0.51, 0.49])], ..record() };
     head.against[0].trials.iter_mut().for_each(|trial| trial.held = Some(false));

@@ -49,7 +49,8 @@ pub fn rank_interval(base: &[f64], head: &[f64], alpha: f64) -> Option<Estimate>
     }
     let (lower, upper) = (all[depth - 1], all[all.len() - depth]);
     let (low, high) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
-    let point = if low == high { low } else { 0.5 * (low + high) };
+    // Between an endless latency and another one there is no middle.
+    let point = if low.is_finite() && high.is_finite() { 0.5 * (low + high) } else { low };
     Some(Estimate { point, lower, upper, confidence: 1.0 - alpha, n: head.len() as f64, method: "rank interval" })
 }
 
