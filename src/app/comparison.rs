@@ -32,7 +32,7 @@ pub(super) async fn compared_with(source: &Source, wanted: Wanted<'_>) -> Result
         return Ok(dropped(source, wanted, &stated).await);
     };
     let is_paired = wanted.is_paired || baseline.pair.as_ref().is_some_and(|pair| pair.when == PairWhen::Always);
-    let named = wanted.record.map(|path| named(path)).transpose()?;
+    let named = wanted.record.map(named).transpose()?;
     // No store is asked where the other side is measured by the run itself, or named.
     let from = if is_paired || named.is_some() { Vec::new() } else { baseline.from.clone() };
     let baseline = BaselinePlan { from, ..baseline.clone() };

@@ -248,7 +248,6 @@ async fn candidates(repository: &Repository, head: &str, base: &str, depth: u32)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 mod tests {
     use super::*;
 

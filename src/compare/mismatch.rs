@@ -22,7 +22,9 @@ pub(super) fn differences(base: &BTreeMap<String, String>, head: &BTreeMap<Strin
 /// What two records must have in common and have not: circumstances, workload, and at equal loads and seeds the schedules.
 pub(super) fn mismatches(base: &BaselineRecord, head: &BaselineRecord) -> Vec<Difference> {
     let mut found = differences(&base.fingerprint.must_match, &head.fingerprint.must_match);
-    if base.workload_digest != head.workload_digest && found.iter().all(|of| of.field != "workload") {
+    // The circumstances name the workload whatever the model is called, which a change may change.
+    let is_named = [base, head].iter().all(|record| record.fingerprint.must_match.contains_key("workload"));
+    if base.workload_digest != head.workload_digest && !is_named {
         let digest = |record: &BaselineRecord| Some(record.workload_digest.to_string());
         found.push(Difference { field: "workload".to_owned(), base: digest(base), head: digest(head) });
     }
