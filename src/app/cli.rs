@@ -253,7 +253,7 @@ pub(super) struct SaveArguments {
     #[arg(long, value_name = "FILE", default_value = DEFAULT_CONTRACT)]
     pub(super) contract: PathBuf,
     /// Where to keep it; repeatable [default: everywhere in the contract's `baseline.from`].
-    #[arg(long, value_enum, value_name = "STORE", num_args = 1..)]
+    #[arg(long, value_enum, value_name = "STORE", value_delimiter = ',')]
     pub(super) to: Vec<StoreChoice>,
     /// The commit that was served, where it is another than the run names.
     #[arg(long, value_name = "SHA")]

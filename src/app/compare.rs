@@ -34,11 +34,12 @@ pub(super) fn compare(arguments: &CompareArguments) -> Result<Exit, Failure> {
     let sides = Sides { base: &base.record, head: &head.record, contract: &head.contract, rules: &rules, is_paired };
     let mut comparison = compare_records(sides);
     comparison.weakened = weakened(&base.contract, &head.contract);
+    let is_evidence = [&base.record, &head.record].iter().all(|record| record.invalid.is_empty());
     let file = |path: &Path| path.display().to_string();
     let report = CompareReport {
         base: ComparedRun::of(file(&arguments.base), &base.record),
         head: ComparedRun::of(file(&arguments.head), &head.record),
-        overall: CompareReport::overall_of(&comparison),
+        overall: CompareReport::overall_of(&comparison, is_evidence),
         margin: rules.margin,
         comparison,
         replies: replies(&base.folder, &head.folder)?,

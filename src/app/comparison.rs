@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::exit::Failure;
 use super::prepare::Source;
-use crate::baseline::{Question, Stated, age, choose, contract_at_base, read_record};
+use crate::baseline::{Question, Stated, age, choose, contract_at_base, read_record, unfit};
 use crate::contract::{BaselinePlan, PairWhen, Plan, from_value};
 use crate::record::{BaselineUse, Chosen, Why};
 
@@ -32,7 +32,7 @@ pub(super) async fn compared_with(source: &Source, wanted: Wanted<'_>) -> Result
         return Ok(dropped(source, wanted, &stated).await);
     };
     let is_paired = wanted.is_paired || baseline.pair.as_ref().is_some_and(|pair| pair.when == PairWhen::Always);
-    let named = wanted.record.map(named).transpose()?;
+    let named = wanted.record.map(|path| named(path, &source.loaded.contract.name)).transpose()?;
     // No store is asked where the other side is measured by the run itself, or named.
     let from = if is_paired || named.is_some() { Vec::new() } else { baseline.from.clone() };
     let baseline = BaselinePlan { from, ..baseline.clone() };
@@ -61,12 +61,19 @@ async fn dropped(source: &Source, wanted: Wanted<'_>, stated: &Stated) -> Option
 }
 
 /// A record that the command line names: a record by itself, or the one in a run's folder.
-fn named(path: &Path) -> Result<BaselineUse, Failure> {
+fn named(path: &Path, contract: &str) -> Result<BaselineUse, Failure> {
     let file = if path.is_dir() { path.join("baseline.json") } else { path.to_owned() };
     let record = read_record(&file).map_err(|failure| {
         Failure::usage(failure.to_string())
             .hint("name a baseline record: the `baseline.json` of a run with `--plan baseline`, or what `goodput baseline save` wrote")
     })?;
+    let refused = |problem: String| Failure::usage(format!("{}: the record {problem}", file.display()));
+    if record.name != contract {
+        return Err(refused(format!("is of the contract `{}`", record.name)));
+    }
+    if let Some(problem) = unfit(&record) {
+        return Err(refused(problem).hint("name the record of a run that passed, or leave `--baseline` out"));
+    }
     let age_s = age(&record, Timestamp::now()).map_err(Failure::usage)?.as_secs();
     let chosen = Chosen { store: "file".to_owned(), place: file.display().to_string(), why: Why::Named, age_s };
     Ok(BaselineUse { record: Some(record), chosen: Some(chosen), ..BaselineUse::default() })

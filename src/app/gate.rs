@@ -13,10 +13,11 @@ use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
 use super::prepare::{Source, read_contract};
 use super::run::Run;
+use crate::baseline::unfit;
 use crate::contract::Plan;
 use crate::drive::raise_priority;
 use crate::record::{BaselineRecord, RunFolder, RunResult, Stop};
-use crate::report;
+use crate::report::{self, plain};
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
     let source = read_contract(&arguments.contract, "gate")?;
@@ -45,6 +46,9 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
         let printed = print(&report_as(&result, arguments.output_format));
         if stored.is_ok() {
             drop(writeln!(std::io::stderr(), "goodput: written to {}", run.folder().path().display()));
+            if is_to_be_kept(&result) {
+                drop(writeln!(std::io::stderr(), "goodput: {}", plain(&keeping(&result, run.folder()))));
+            }
         }
         conclude(&result, &interrupt, stored.and(printed))
     })
@@ -70,11 +74,24 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::internal(format!("failed to start: {error}")))
 }
 
+/// Whether later runs are to be compared with a run.
+fn is_to_be_kept(result: &RunResult) -> bool {
+    result.plan == Plan::Baseline && result.fingerprint.is_some()
+}
+
+/// How a run becomes a baseline, or why it cannot.
+fn keeping(result: &RunResult, folder: &RunFolder) -> String {
+    match unfit(&BaselineRecord::of(result)) {
+        None => format!("keep it as a baseline: `goodput baseline save {}`", folder.path().display()),
+        Some(reason) => format!("it cannot be kept as a baseline: it {reason}"),
+    }
+}
+
 /// Writes a result, its summary and, of a run that later ones are to be compared with, its record into its folder.
 pub(super) fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
     folder.write("result.json", report::json(result).as_bytes())?;
     folder.write("summary.md", report::markdown(result).as_bytes())?;
-    if result.plan == Plan::Baseline && result.fingerprint.is_some() {
+    if is_to_be_kept(result) {
         folder.write("baseline.json", report::json(&BaselineRecord::of(result)).as_bytes())?;
     }
     Ok(())

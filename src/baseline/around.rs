@@ -87,7 +87,8 @@ pub(super) async fn accepted(
     let answer = match read {
         Ok((Some(text), place)) => match acceptances(&text) {
             Ok(accepted) => {
-                note(notes, "accepted", format!("{name} {place} has {} exceptions", accepted.len()));
+                let plural = if accepted.len() == 1 { "" } else { "s" };
+                note(notes, "accepted", format!("{name} {place} has {} exception{plural}", accepted.len()));
                 return accepted;
             }
             Err(problem) => format!("{name} {place} cannot be read, so that nothing is accepted: {problem}"),

@@ -63,16 +63,22 @@ impl Stated {
     /// What an event of GitHub says. Of an event without a base, as `schedule`, nothing: the line begins at the parent then.
     fn of_github(name: &str, event: &Value, reference: Option<&str>) -> Self {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let default_branch = text("/repository/default_branch");
+        let is_default = default_branch
+            .as_ref()
+            .zip(reference)
+            .is_some_and(|(branch, reference)| reference == format!("refs/heads/{branch}"));
         let (revision, by) = match name {
             "merge_group" => (text("/merge_group/base_sha"), "of the merge group"),
-            "push" => (text("/before"), "before the push"),
+            // What was pushed before to a branch of its own is a part of the change.
+            "push" if is_default => (text("/before"), "before the push"),
+            "push" => (None, ""),
             _ => (text("/pull_request/base/sha"), "of the pull request"),
         };
-        let default_branch = text("/repository/default_branch");
         let is_change = matches!(name, "merge_group") || event.get("pull_request").is_some();
         let on_default_branch = match (&default_branch, reference) {
             _ if is_change => Some(false),
-            (Some(branch), Some(reference)) => Some(reference == format!("refs/heads/{branch}")),
+            (Some(_), Some(_)) => Some(is_default),
             _ => None,
         };
         // A push that makes a branch has no commit before it; GitHub writes zeros.
@@ -130,13 +136,24 @@ pub(super) async fn line(repository: &Repository, stated: &Stated, depth: u32) -
         Some(known) => known,
         None => default_branch.is_some() && repository.branch().await? == default_branch,
     };
-    let mut line = Line { on_default_branch, ..Line::default() };
+    let mut line = Line::default();
     let Some(head) = repository.commit("HEAD").await? else {
         line.told = "the repository has no commit yet".to_owned();
         return Ok(line);
     };
     line.head = Some(head.clone());
-    match base(repository, stated, &head, default_branch.as_deref(), depth).await? {
+    // What a branch is called says nothing: what is served must lie on the remote's own.
+    let remote = match &default_branch {
+        Some(branch) => repository.commit(&format!("refs/remotes/origin/{branch}")).await?,
+        None => None,
+    };
+    let is_contained = match &remote {
+        Some(remote) => is_behind(repository, &head, remote).await?,
+        None => on_default_branch,
+    };
+    line.on_default_branch = on_default_branch && is_contained && !stated.by_hand;
+    let may_be_parent = is_contained || !repository.has_remote().await?;
+    match base(repository, stated, &head, default_branch.as_deref(), may_be_parent, depth).await? {
         Ok((base, told)) => {
             line.candidates = candidates(repository, &head, &base, depth).await?;
             (line.base, line.told) = (Some(base), told);
@@ -152,6 +169,7 @@ async fn base(
     stated: &Stated,
     head: &str,
     default_branch: Option<&str>,
+    may_be_parent: bool,
     depth: u32,
 ) -> Result<Result<(String, String), String>, GitFailure> {
     if let Some(revision) = &stated.revision {
@@ -173,6 +191,13 @@ async fn base(
                 format!("the base is {}, where {} stands", short(&base), branch.trim_start_matches("refs/remotes/"));
             return Ok(Ok((base, told)));
         }
+    }
+    if !may_be_parent {
+        return Ok(Err(format!(
+            "what the commit {} is compared with is not known: it is not seen to lie on the default branch, and its own parent \
+             is a part of the change; name the base with `--base`{SHALLOW}",
+            short(head)
+        )));
     }
     parent(repository, head, depth).await
 }

@@ -47,11 +47,13 @@ pub async fn choose(question: &Question<'_>) -> BaselineUse {
     used
 }
 
-/// The contract as it is at a base that was named, by hand or by an event, with that commit; `None` where none was named, or
-/// nothing is found there. A contract that asks for no comparison is looked at no further.
+/// The contract as it is at the base, with that commit; `None` where no base or nothing there is found.
 pub async fn contract_at_base(file: &Path, folder: &Path, stated: &Stated) -> Option<(String, serde_json::Value)> {
-    stated.revision.as_ref()?;
     let repository = Repository::open(folder).await.ok()??;
+    // A clone with a part of the history would be asked for more, for a contract that asks for nothing.
+    if stated.revision.is_none() && repository.is_shallow().await.ok()? {
+        return None;
+    }
     let base = line(&repository, stated, 0).await.ok()?.base?;
     let contract = around::base_contract(folder, file, Some((&repository, &base)), &mut Vec::new()).await?;
     Some((base, contract))
@@ -116,11 +118,13 @@ async fn ask_all(
     if answers.is_empty() {
         return Err(none("the contract names no place with baselines; write `baseline.from`".to_owned()));
     }
-    Err(none(format!(
-        "no baseline of `{}` fits. {}. Next: `goodput gate --plan baseline` on the default branch, then `goodput baseline save`",
-        question.contract,
-        answers.join(". ")
-    )))
+    let next = match question.plan {
+        Plan::Baseline => "Next: keep this run with `goodput baseline save`",
+        Plan::Check | Plan::Release => {
+            "Next: `goodput gate --plan baseline` on the default branch, then `goodput baseline save`"
+        }
+    };
+    Err(none(format!("no baseline of `{}` fits. {}. {next}", question.contract, answers.join(". "))))
 }
 
 /// The record of one store that fits, or what to say of those that do not.

@@ -25,7 +25,9 @@ pub(super) fn capacity(sides: Sides<'_>) -> Option<Change> {
     // What was measured side by side is compared load by load: nothing is tried at the capacity of the other side.
     let reference =
         Reference::between(sides.contract, sides.base, &sides.head.fingerprint).filter(|_| !sides.is_paired);
-    let gates = reference.is_some() || !sides.head.against.is_empty();
+    // Who searches for a capacity wants it compared; that nothing is known of the old one is no reason to say nothing.
+    let is_searched = sides.contract.evidence.search.is_some() && !sides.is_paired;
+    let gates = reference.is_some() || !sides.head.against.is_empty() || is_searched;
     let base = sides.base.capacity.as_ref().and_then(shown);
     let change = Change { base, ..open("capacity", None, sides.rules.margin, gates) };
     let trials = |reference: &Reference| {

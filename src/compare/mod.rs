@@ -71,7 +71,7 @@ pub fn compare_run(contract: &Contract, result: &RunResult) -> Option<Comparison
         comparison.since_release =
             used.release.as_ref().map(|release| release::since_release(&head, base, rules.margin, release));
     }
-    comparison.weakened = weakened_since(contract, used);
+    comparison.weakened = weakened_since(result, used);
     Some(comparison)
 }
 
@@ -88,11 +88,13 @@ fn compare_with(sides: Sides<'_>, used: &BaselineUse, result: &RunResult) -> Com
 }
 
 /// Where the contract asks for less than the one at the base; where none is there, than the one of the record.
-fn weakened_since(contract: &Contract, used: &BaselineUse) -> Vec<Weakening> {
+fn weakened_since(result: &RunResult, used: &BaselineUse) -> Vec<Weakening> {
     let of_record = || used.record.as_ref().map(|record| &record.contract);
     let Some(base) = used.base_contract.as_ref().or_else(of_record) else { return Vec::new() };
     // What this version cannot read, it cannot hold against the present one; who chose the baseline says so.
-    from_value(base, Path::new(".")).map(|base| weakened(&base, contract)).unwrap_or_default()
+    // Both are read relative to the same folder, whichever that is, so that their paths are the same where they are written so.
+    let [base, head] = [base, &result.contract].map(|contract| from_value(contract, Path::new(".")));
+    base.and_then(|base| Ok(weakened(&base, &head?))).unwrap_or_default()
 }
 
 /// What the trials side by side say of the capacity; `None` where none were made.

@@ -50,7 +50,15 @@ pub(super) fn in_command(arguments: &[&str]) -> Option<usize> {
         let header = argument
             .split_once(':')
             .is_some_and(|(name, value)| name_says_so(name.trim()) && is_literal(value.trim_start()));
-        joined || follows || header || value_looks_so(argument)
+        // `env API_KEY=… program`, `docker run -e API_KEY=…`, and addresses with a user and a password.
+        let variable = argument.split_once('=').is_some_and(|(name, value)| name_says_so(name) && is_literal(value));
+        let credentials = argument.split_once("://").is_some_and(|(_, rest)| {
+            rest.split(['/', '?', '#']).next().is_some_and(|host| {
+                host.split_once('@')
+                    .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| is_literal(word)))
+            })
+        });
+        joined || follows || header || variable || credentials || value_looks_so(argument)
     })
 }
 

@@ -10,7 +10,7 @@ const BASELINE: &str = "baseline";
 /// The row that says where the contract asks for less than the one at the base.
 const CONTRACT: &str = "contract_change";
 /// How many differences are told in a note: the comparison has them all.
-const TOLD: usize = 4;
+const TOLD: usize = 8;
 
 /// Present where the contract asks for a comparison, or the one at the base does: `baseline`, only when nothing can be compared; one row for each change that
 /// gates; `contract_change`, only where the contract was weakened.

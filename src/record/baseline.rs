@@ -1,6 +1,6 @@
 //! The stored record of a run that later runs are compared with, and which one a run was compared with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::capacity::{CapacityRecord, SearchEnd};
 use super::fingerprint::{Fingerprint, Origin};
 use super::model::{Quantiles, RatioQuantiles, RunResult, StepRecord, TrialRecord};
-use crate::contract::{AcceptedLoss, Plan};
+use crate::contract::{AcceptedLoss, LONGEST, MOST_REQUESTS, Plan};
 use crate::judge::{Reason, Status};
 use crate::observe::Outcome;
+use crate::stats::HEADROOM_LIMIT;
 use crate::units::{Digest, Load, Rate, Share};
 
 /// The version of a baseline record that this build writes, and the newest that it reads.
@@ -324,6 +325,9 @@ impl BaselineRecord {
             None => return Err("has no `schema`: it is no baseline record".to_owned()),
         }
         let record: Self = serde_json::from_value(value.clone()).map_err(|error| format!("is no record: {error}"))?;
+        if let Some(problem) = record.impossible() {
+            return Err(format!("cannot be of any run: {problem}"));
+        }
         let found = digest_of(value);
         if found != record.digest {
             return Err(format!(
@@ -335,6 +339,59 @@ impl BaselineRecord {
         Ok(record)
     }
 }
+
+/// Steps of a record, and trials of a step, beyond which none has ever been.
+const MOST_STEPS: usize = 1_000;
+const MOST_TRIALS: usize = 1_000;
+
+impl BaselineRecord {
+    /// What in it no run can have measured: a digest vouches for who wrote it, and not for what.
+    pub fn impossible(&self) -> Option<String> {
+        let steps = [("steps", &self.steps), ("against", &self.against), ("curve", &self.curve)];
+        for (part, steps) in steps {
+            let ascends = steps.windows(2).all(|two| two[0].load < two[1].load);
+            if steps.len() > MOST_STEPS || !ascends {
+                return Some(format!("the loads of `{part}` are too many, or not ascending"));
+            }
+            if let Some(step) = steps.iter().find(|step| !step.is_possible()) {
+                return Some(format!("the trials at {} of `{part}`", step.load));
+            }
+        }
+        let point = self.capacity.as_ref().and_then(|capacity| capacity.point);
+        if point.is_some_and(|point| !(point > 0.0 && point <= Rate::MAX_MILLI as f64 / 1e3)) {
+            return Some("its capacity".to_owned());
+        }
+        let seeds: BTreeSet<u64> = self.capacities.iter().map(|capacity| capacity.seed).collect();
+        let are_intervals = self.capacities.iter().all(|capacity| capacity.holds_at < capacity.breaks_at);
+        if !are_intervals || seeds.len() < self.capacities.len() || seeds.len() > MOST_TRIALS {
+            return Some("its searches".to_owned());
+        }
+        let is_named = self.contract.get("name").and_then(serde_json::Value::as_str) == Some(self.name.as_str());
+        (!is_named).then(|| "its contract has another name".to_owned())
+    }
+}
+
+impl RecordStep {
+    fn is_possible(&self) -> bool {
+        let seeds: BTreeSet<u64> = self.trials.iter().map(|trial| trial.seed).collect();
+        seeds.len() == self.trials.len()
+            && seeds.len() <= MOST_TRIALS
+            && self.trials.iter().all(RecordTrial::is_possible)
+    }
+}
+
+impl RecordTrial {
+    fn is_possible(&self) -> bool {
+        let counts = self.ok <= self.scheduled && self.good.is_none_or(|good| good <= self.ok);
+        let window = (MIN_WINDOW_NS..=MAX_WINDOW_NS).contains(&self.window_ns);
+        let headroom = self.headroom.is_none_or(|headroom| headroom.abs() <= HEADROOM_LIMIT + 1e-9);
+        counts && window && headroom && self.scheduled <= MOST_REQUESTS
+    }
+}
+
+/// The shortest and the longest window that a contract can ask for, with room.
+const MIN_WINDOW_NS: u64 = 1_000;
+const MAX_WINDOW_NS: u64 = 2 * LONGEST.as_nanos() as u64;
 
 /// SHA-256 of a record without its digest, as compact JSON, so that white space does not matter.
 fn digest_of(mut value: serde_json::Value) -> Digest {

@@ -19,8 +19,8 @@ pub struct CompareReport {
     pub base: ComparedRun,
     /// The run that stands for how it is.
     pub head: ComparedRun,
-    /// FAIL if a change that gates is shown to be a loss beyond the margin, else UNKNOWN if one is not decided or nothing can be
-    /// compared, else PASS.
+    /// FAIL if a change that gates is shown to be a loss beyond the margin, else UNKNOWN if one is not decided, nothing can be
+    /// compared, a run is no evidence or the second contract asks for less, else PASS.
     pub overall: Status,
     /// The largest loss that still passes.
     pub margin: Share,
@@ -70,13 +70,14 @@ pub struct ReplyPair {
 }
 
 impl CompareReport {
-    /// The overall answer of a comparison.
-    pub fn overall_of(comparison: &Comparison) -> Status {
+    /// The overall answer of a comparison of two runs, both of which must be evidence.
+    pub fn overall_of(comparison: &Comparison, is_evidence: bool) -> Status {
         let gating = || comparison.changes.iter().filter(|change| change.gates);
         let any = |status| gating().any(|change| change.status == status);
-        if any(Status::Fail) {
+        let is_open = !is_evidence || !comparison.weakened.is_empty();
+        if any(Status::Fail) && is_evidence {
             Status::Fail
-        } else if !comparison.mismatches.is_empty() || any(Status::Unknown) || gating().next().is_none() {
+        } else if is_open || !comparison.mismatches.is_empty() || any(Status::Unknown) || gating().next().is_none() {
             Status::Unknown
         } else {
             Status::Pass

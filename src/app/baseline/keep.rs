@@ -127,6 +127,13 @@ pub(super) async fn promote(arguments: &PromoteArguments) -> Result<Exit, Failur
     if let Some(reason) = unfit(&record) {
         return Err(Failure::usage(format!("no release: the record {reason}")));
     }
+    if arguments.release.trim().is_empty() {
+        return Err(Failure::usage("the release has no name; write one, as in `--release v1.4`"));
+    }
+    if file.exists() && read_record(&file).is_err() {
+        return Err(Failure::usage(format!("{} is there and is no baseline record", file.display()))
+            .hint("name another file with `--to`, or remove it first"));
+    }
     record.parent = Some(record.digest.clone());
     record.release = Some(arguments.release.clone());
     let record = record.sealed();

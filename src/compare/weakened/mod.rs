@@ -19,6 +19,12 @@ use crate::units::format_duration;
 /// What is asked in another way, as a health check by another command, is told as changed: whether that is less, a reader decides.
 pub fn weakened(base: &Contract, head: &Contract) -> Vec<Weakening> {
     let mut found = Found::default();
+    if base.name != head.name {
+        found.tell(
+            "/name",
+            format!("the name from `{}` to `{}`, under which no baseline is kept", base.name, head.name),
+        );
+    }
     timeouts(base, head, &mut found);
     measured::traffic(base, head, &mut found);
     measured::evidence(&base.evidence, &head.evidence, &mut found);
@@ -104,13 +110,32 @@ fn baseline(base: Option<&BaselinePlan>, head: Option<&BaselinePlan>, found: &mu
     for key in base.fingerprint.must_match.keys().filter(|key| !head.fingerprint.must_match.contains_key(*key)) {
         found.tell("/baseline/fingerprint/must_match", format!("`{key}` need not match any more"));
     }
-    if base.release.is_some() && head.release.is_none() {
-        found.tell("/baseline/release", "no release is held against slow decline any more");
-    }
-    if base.pair.is_some() && head.pair.is_none() {
-        found.tell("/baseline/pair", "the endpoint without the change is not run any more");
-    }
+    sources(base, head, found);
     if head.accepted.is_some() && head.accepted != base.accepted {
         found.tell("/baseline/accepted", "exceptions are read from another file");
+    }
+}
+
+/// What a change is compared with: whoever chooses that chooses the bar.
+fn sources(base: &BaselinePlan, head: &BaselinePlan, found: &mut Found) {
+    if base.from != head.from {
+        found.tell("/baseline/from", "baselines are taken from other places");
+    }
+    if base.within != head.within {
+        found.tell("/baseline/within", "baselines are looked for within other bounds");
+    }
+    match (&base.release, &head.release) {
+        (Some(_), None) => found.tell("/baseline/release", "no release is held against slow decline any more"),
+        (Some(was), Some(is)) if was != is => {
+            found.tell("/baseline/release", "slow decline is held against another release");
+        }
+        _ => {}
+    }
+    match (&base.pair, &head.pair) {
+        (Some(_), None) => found.tell("/baseline/pair", "the endpoint without the change is not run any more"),
+        (was, is) if was != is => {
+            found.tell("/baseline/pair", "the endpoint without the change is another one, or run at other times");
+        }
+        _ => {}
     }
 }

@@ -138,7 +138,10 @@ async fn a_record_filed_under_another_commit_is_corrupt() {
 #[tokio::test]
 async fn a_record_of_another_contract_is_not_taken() {
     let scene = Scene::new("{ from: [file] }");
-    let other = changed(&scene.head(), |record| record.name = "summaries".to_owned());
+    let other = changed(&scene.head(), |record| {
+        record.name = "summaries".to_owned();
+        record.contract["name"] = "summaries".into();
+    });
     write_record(&scene.clone.join("gate/baseline.json"), &other).unwrap();
     let base = scene.commits(1)[0].clone();
     let used = chosen(&scene.clone, &super::scene::stated(Some(&base))).await;
