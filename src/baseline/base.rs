@@ -299,7 +299,7 @@ mod tests {
             ("pull_request_target", &pull, "refs/heads/main", Some(A), Some(false)),
             ("merge_group", &group, "refs/heads/gh-readonly-queue/main/pr-7", Some(A), Some(false)),
             ("push", &push, "refs/heads/main", Some(A), Some(true)),
-            ("push", &push, "refs/heads/topic", Some(A), Some(false)),
+            ("push", &push, "refs/heads/topic", None, Some(false)),
             ("push", &new, "refs/heads/topic", None, Some(false)),
             ("schedule", &nightly, "refs/heads/main", None, Some(true)),
         ] {

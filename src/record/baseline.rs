@@ -366,8 +366,8 @@ impl BaselineRecord {
         if !are_intervals || seeds.len() < self.capacities.len() || seeds.len() > MOST_TRIALS {
             return Some("its searches".to_owned());
         }
-        let is_named = self.contract.get("name").and_then(serde_json::Value::as_str) == Some(self.name.as_str());
-        (!is_named).then(|| "its contract has another name".to_owned())
+        let named = self.contract.get("name").and_then(serde_json::Value::as_str);
+        named.is_some_and(|name| name != self.name).then(|| "its contract has another name".to_owned())
     }
 }
 
