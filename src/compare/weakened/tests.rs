@@ -163,11 +163,9 @@ fn a_dropped_baseline_and_another_loop_are_told() {
 #[test]
 fn a_higher_percentile_with_the_same_limit_and_an_endpoint_that_moves_ask_for_nothing_less() {
     let base = contract(BASE);
-    for (from, to) in [
-        ("percentile: 95", "percentile: 99"),
-        ("127.0.0.1:8000", "127.0.0.1:9000"),
-        ("prompt: hi", "prompt: ho"),
-    ] {
+    for (from, to) in
+        [("percentile: 95", "percentile: 99"), ("127.0.0.1:8000", "127.0.0.1:9000"), ("prompt: hi", "prompt: ho")]
+    {
         assert_eq!(told(&base, &changed(from, to)), [], "`{from}` became `{to}`");
     }
     let renamed = told(&base, &changed("name: demo", "name: other"));
