@@ -2,7 +2,7 @@
 //! time, through the real schedule, records, summary, plan and judge.
 //!
 //! `cargo bench --bench accuracy` prints Markdown; `-- --write` writes `docs/accuracy.md` as well, `-- --quick` makes a fifth of
-//! the runs. Everything is seeded: the same build gives the same figures.
+//! the runs, `-- --comparisons` only prints the part about comparisons with a baseline. Everything is seeded: the same build gives the same figures.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -10,6 +10,8 @@
     reason = "a benchmark prints, and one that cannot run has failed"
 )]
 
+#[path = "accuracy/comparisons.rs"]
+mod comparisons;
 #[path = "accuracy/page.rs"]
 mod page;
 #[path = "../tests/support/queues.rs"]
@@ -19,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use comparisons::{COMPARED, Compared, compared};
 use goodput::contract::{Contract, Plan};
 use goodput::judge::Status;
 use goodput::record::{RunResult, TrialRecord};
@@ -47,6 +50,8 @@ struct Effort {
     gates: u64,
     /// Searches of five seeds each.
     searches: u64,
+    /// Nightly runs, each with one change of every slowdown.
+    nights: u64,
 }
 
 /// A scenario with so many measured requests in each trial.
@@ -93,15 +98,28 @@ struct Measured {
     /// By noise and load, in percent.
     cells: BTreeMap<(Setting, u32, u32), Cell>,
     searched: BTreeMap<(Setting, u32), Searched>,
+    compared: Compared,
 }
 
 fn main() {
     let given = |name: &str| std::env::args().any(|argument| argument == name);
     let effort = match given("--quick") {
-        true => Effort { schedules: 100, gates: 40, searches: 20 },
-        false => Effort { schedules: 400, gates: 200, searches: 100 },
+        true => Effort { schedules: 100, gates: 40, searches: 20, nights: 10 },
+        false => Effort { schedules: 400, gates: 200, searches: 100, nights: 30 },
     };
     let begun = Instant::now();
+    if given("--comparisons") {
+        let settings = COMPARED.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+        let measured = on_all_cores(settings, |setting| Measured {
+            compared: compared(setting, effort.nights),
+            ..Measured::default()
+        });
+        let mut section = String::new();
+        comparisons::section(&mut section, &measured.compared);
+        println!("{section}");
+        eprintln!("accuracy: {:.0} s", begun.elapsed().as_secs_f64());
+        return;
+    }
     let measured = measure(effort);
     let page = page::page(&measured, effort);
     println!("{page}");
@@ -111,19 +129,24 @@ fn main() {
     }
 }
 
-/// Every setting, on all cores.
+/// Every setting.
 fn measure(effort: Effort) -> Measured {
-    let settings: Vec<Setting> = SCENARIOS.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+    let settings = SCENARIOS.iter().flat_map(|id| WINDOWS.map(|window| (*id, window))).collect();
+    on_all_cores(settings, |setting| of_setting(setting, effort))
+}
+
+fn on_all_cores(settings: Vec<Setting>, of_setting: impl Fn(Setting) -> Measured + Sync) -> Measured {
     let (waiting, measured) = (Mutex::new(settings), Mutex::new(Measured::default()));
     let work = || {
         loop {
             let next = waiting.lock().unwrap().pop();
             let Some(setting) = next else { break };
-            let found = of_setting(setting, effort);
+            let found = of_setting(setting);
             let mut measured = measured.lock().unwrap();
             measured.medians.extend(found.medians);
             measured.cells.extend(found.cells);
             measured.searched.extend(found.searched);
+            measured.compared.extend(found.compared);
             eprintln!("accuracy: {} with {} requests is done", setting.0, setting.1);
         }
     };
@@ -151,6 +174,9 @@ fn of_setting(setting: Setting, effort: Effort) -> Measured {
         }
     }
     found.medians.insert(setting, median);
+    if COMPARED.contains(&id) {
+        found.compared = compared(setting, effort.nights);
+    }
     found
 }
 
@@ -201,7 +227,7 @@ fn gates(queue: &Queue, at: f64, counts: TrialCounts, noise: u32, gates: u64) ->
         match overall(&result) {
             Status::Pass => cell.pass += 1,
             Status::Fail => cell.fail += 1,
-            Status::Unknown => {}
+            Status::Unknown | Status::Accepted => {}
         }
         let trials = &result.steps[0].trials;
         cell.trials += trials.len() as u64;

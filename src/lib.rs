@@ -5,9 +5,12 @@
 
 pub mod app;
 pub mod audio;
+pub mod baseline;
+pub mod compare;
 pub mod contract;
 pub mod drive;
 pub mod endpoint;
+pub mod fingerprint;
 pub mod judge;
 pub mod observe;
 pub mod probe;

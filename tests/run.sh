@@ -116,6 +116,7 @@ servers = [
     "GOODPUT_REAL_PIPER piper.sh -",
     "GOODPUT_REAL_WHISPER whisper.sh -",
     "GOODPUT_REAL_REALTIME realtime.sh -",
+    "GOODPUT_REAL_S3 s3.sh -",
 ]
 held = [socket.create_server(("127.0.0.1", 0)) for _ in servers]
 for server, listener in zip(servers, held):

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::comparisons;
 use crate::{Cell, Effort, LOADS, Measured, NOISES, SCENARIOS, SEARCHED, Setting, WINDOWS};
 
 /// The chance of a wrong PASS on the limit, and of a wrong FAIL: the sum over the looks at 3, 5 and 8 trials, in percent.
@@ -33,7 +34,7 @@ turn UNKNOWN into PASS or FAIL; queues whose waits have long tails (q-01, q-12, 
 /// The whole page, as Markdown.
 pub(crate) fn page(measured: &Measured, effort: Effort) -> String {
     let mut page = String::new();
-    let Effort { schedules, gates, searches } = effort;
+    let Effort { schedules, gates, searches, .. } = effort;
     let _ = write!(
         page,
         "# How accurate the gate is
@@ -54,21 +55,22 @@ A percentage over {gates} gates has a standard error of up to {:.1} points; near
     by_scenario(&mut page, measured, gates);
     search_table(&mut page, measured, searches);
     medians(&mut page, measured);
+    comparisons::section(&mut page, &measured.compared);
     every_cell(&mut page, measured);
     page
 }
 
 /// The standard error of a percentage.
-fn error(percent: f64, of: u64) -> f64 {
+pub(crate) fn error(percent: f64, of: u64) -> f64 {
     (percent * (100.0 - percent) / of as f64).sqrt()
 }
 
-fn percent(count: u64, of: u64) -> f64 {
+pub(crate) fn percent(count: u64, of: u64) -> f64 {
     100.0 * count as f64 / of as f64
 }
 
 /// The mean, and the least and the most.
-fn range(values: &[f64]) -> String {
+pub(crate) fn range(values: &[f64]) -> String {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
     format!("{mean:.1} ({least:.0}–{most:.0})")

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::contract::Plan;
+use crate::contract::{MARGIN_PPM, Plan};
 use crate::observe::Protocol;
-use crate::units::{Rate, parse_duration};
+use crate::units::{Rate, Share, parse_duration};
 
 /// Where a contract is looked for when none is named.
 pub(super) const DEFAULT_CONTRACT: &str = ".goodput/contract.yaml";
 
 /// Where an audit of the load generator is kept when no other place is named.
 pub(super) const DEFAULT_AUDIT: &str = ".goodput/audit.json";
+
+/// Where a calibration of the comparison is kept when no other place is named.
+pub(super) const DEFAULT_CALIBRATION: &str = ".goodput/calibration.json";
 
 /// Can this LLM serving change ship? Measures SLO-qualified goodput and answers PASS, FAIL or UNKNOWN.
 #[derive(Debug, Parser)]
@@ -37,8 +40,12 @@ pub(super) enum Command {
     Smoke(SmokeArguments),
     /// Computes the verdict again from stored evidence.
     Judge(JudgeArguments),
+    /// Holds two stored runs against each other: what changed, with its interval, and their replies side by side.
+    Compare(CompareArguments),
     /// Says up to which rate, and how exactly, the load generator can be trusted on this machine.
     Audit(AuditArguments),
+    /// Stored results that runs are compared with: shows, keeps, promotes and lists them.
+    Baseline(BaselineArguments),
     /// Runs the embedded simulated endpoint alone.
     Simulate(SimulateArguments),
     /// Prints a JSON Schema.
@@ -91,9 +98,21 @@ pub(super) struct GateArguments {
     /// Folder in which the run's own folder is made.
     #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
     pub(super) runs: PathBuf,
+    /// The contract of the endpoint without the change: both are measured in turn on this machine, and compared trial by trial.
+    #[arg(long, value_name = "BASE_CONTRACT")]
+    pub(super) pair: Option<PathBuf>,
+    /// The revision that the change is compared with [default: what the CI's event says, else the default branch].
+    #[arg(long, value_name = "REV")]
+    pub(super) base: Option<String>,
+    /// A baseline record to compare with, whatever the stores have: a file, or the folder of a run with `--plan baseline`.
+    #[arg(long, value_name = "RECORD", conflicts_with = "pair")]
+    pub(super) baseline: Option<PathBuf>,
     /// What `goodput audit` found on this machine [default: .goodput/audit.json, where there is one].
     #[arg(long, value_name = "FILE")]
     pub(super) audit: Option<PathBuf>,
+    /// What `goodput baseline calibrate` found on this machine [default: .goodput/calibration.json, where there is one].
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<PathBuf>,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub(super) output_format: OutputFormat,
@@ -131,6 +150,20 @@ pub(super) struct JudgeArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CompareArguments {
+    /// How it was: a run's folder, its `result.json`, or a baseline record.
+    pub(super) base: PathBuf,
+    /// How it is.
+    pub(super) head: PathBuf,
+    /// The largest loss of capacity and goodput that still passes [default: that of the second run's contract, else 5%].
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(super) margin: Option<Share>,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AuditArguments {
     /// The highest rate to try.
     #[arg(long, value_name = "RATE", value_parser = highest_rate, default_value = "4000/s")]
@@ -141,6 +174,121 @@ pub(super) struct AuditArguments {
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
     pub(super) output_format: PlanFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BaselineArguments {
+    #[command(subcommand)]
+    pub(super) action: BaselineAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BaselineAction {
+    /// Says which record a run would be compared with now, from where, why, and what it holds.
+    Show(ShowArguments),
+    /// Keeps the record of a finished run where the contract has its baselines.
+    Save(SaveArguments),
+    /// Writes a record as the anchored release that slow decline is held against; a person commits it.
+    Promote(PromoteArguments),
+    /// Runs the contract's endpoint against itself: how often the gate is wrong on this machine, and which loss it can see.
+    Calibrate(CalibrateArguments),
+    /// Lists the records of a contract, newest first.
+    History(HistoryArguments),
+}
+
+/// The endpoint against itself.
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// Pairs of trials at every listed load.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub(super) pairs: u32,
+    /// Folder in which the run's own folder is made.
+    #[arg(long, value_name = "DIR", default_value = ".goodput/runs")]
+    pub(super) runs: PathBuf,
+    /// File for what was found; `gate` reads it from where it is by default.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CALIBRATION)]
+    pub(super) output: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Table)]
+    pub(super) output_format: PlanFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// The commit, branch or tag that the change is based on [default: GOODPUT_BASE, what the CI system tells, or what git knows].
+    #[arg(long, value_name = "REV")]
+    pub(super) base: Option<String>,
+    /// What the run would be for.
+    #[arg(long, value_enum, default_value_t = PlanChoice::Check)]
+    pub(super) plan: PlanChoice,
+    /// Prints JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A place of the contract's `baseline.from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum StoreChoice {
+    /// The file in the repository; a person commits it.
+    File,
+    /// The branch of records.
+    Branch,
+    /// `baseline.json` in the run's folder, for the step that uploads it.
+    Artifact,
+    /// The bucket.
+    S3,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SaveArguments {
+    /// A run's folder, or its `result.json`.
+    pub(super) result: PathBuf,
+    /// The contract, which says where baselines are kept.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// Where to keep it; repeatable [default: everywhere in the contract's `baseline.from`].
+    #[arg(long, value_enum, value_name = "STORE", value_delimiter = ',')]
+    pub(super) to: Vec<StoreChoice>,
+    /// The commit that was served, where it is another than the run names.
+    #[arg(long, value_name = "SHA")]
+    pub(super) commit: Option<String>,
+    /// Keeps a run that failed, as a loss that was accepted: later runs are then compared with it.
+    #[arg(long)]
+    pub(super) accept_failed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PromoteArguments {
+    /// A run's folder, its `result.json`, a record's file, or the beginning of the digest of a kept record.
+    pub(super) what: String,
+    /// The release's name.
+    #[arg(long, value_name = "NAME")]
+    pub(super) release: String,
+    /// The contract.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// File to write [default: the contract's `baseline.release`].
+    #[arg(long, value_name = "FILE")]
+    pub(super) to: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArguments {
+    /// The contract.
+    #[arg(default_value = DEFAULT_CONTRACT)]
+    pub(super) contract: PathBuf,
+    /// The most records to list.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) most: u32,
+    /// Prints JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -173,6 +321,10 @@ pub(super) enum SchemaKind {
     Request,
     /// `audit.json`.
     Audit,
+    /// A baseline record.
+    Baseline,
+    /// The file of reviewed exceptions.
+    Accepted,
     /// A profile of the simulated endpoint.
     Profile,
 }
@@ -252,6 +404,14 @@ fn highest_rate(text: &str) -> Result<Rate, String> {
     match Rate::parse(text).map_err(|error| error.to_string())? {
         rate if rate.milli() < 50_000 => Err("an audit begins at 50/s; write that or more".to_owned()),
         rate => Ok(rate),
+    }
+}
+
+/// A margin, within what a contract may write.
+fn share(text: &str) -> Result<Share, String> {
+    match Share::parse(text).map_err(|error| error.to_string())? {
+        share if !MARGIN_PPM.contains(&share.ppm()) => Err(format!("{share} cannot be a margin; write 0.1% to 50%")),
+        share => Ok(share),
     }
 }
 

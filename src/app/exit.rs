@@ -43,7 +43,7 @@ impl Exit {
     /// What a verdict exits with.
     pub(super) fn of_verdict(verdict: &Verdict) -> Self {
         match verdict.overall {
-            Status::Pass => Self::Pass,
+            Status::Pass | Status::Accepted => Self::Pass,
             Status::Fail => Self::Fail,
             Status::Unknown if verdict.unknown_blocks => Self::Unknown,
             Status::Unknown => Self::Pass,
@@ -73,6 +73,11 @@ impl Failure {
     /// Faults in a contract, each with its place.
     pub(super) fn contract(faults: &[Fault], file: &str, text: &str) -> Self {
         Self::usage(render_faults(faults, file, text).trim_end())
+    }
+
+    /// What went wrong, on one line, without what to do next.
+    pub(super) fn text(&self) -> String {
+        self.message.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// What to do next.

@@ -11,8 +11,8 @@ use super::gate::{print, report_as};
 use crate::contract::{Contract, LONGEST, MOST_REQUESTS, from_value, parse};
 use crate::judge::{conclude, unstable};
 use crate::record::{
-    RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord, read_requests, read_result, summarise_step,
-    summarise_trial,
+    BaselineRecord, RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord, read_requests, read_result,
+    summarise_step, summarise_trial,
 };
 use crate::report::plain;
 use crate::schedule::{PlannedTrial, Schedule};
@@ -28,6 +28,7 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     })?;
     bound(&contract, &stored, &path)?;
     check_contract(&stored, &path)?;
+    check_baseline(&stored, &path)?;
     let mut result = stored.clone();
     result.plan_digest = Campaign::new(&contract, result.plan).digest();
     let requests = path.with_file_name("requests.jsonl");
@@ -60,8 +61,7 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
 
 /// Numbers that no run can have would stop what computes with them.
 fn bound(contract: &Contract, result: &RunResult, path: &Path) -> Result<(), Failure> {
-    let searched = result.searches.iter().flat_map(|search| &search.steps);
-    for step in result.steps.iter().chain(searched) {
+    for step in result.all_steps() {
         let is_rate = step.load.rate().is_none_or(|rate| Rate::from_milli(rate.milli()).is_some())
             && step.load.rate().is_some() == contract.slo.at.rate().is_some();
         let counts = step.trials.iter().filter_map(|trial| trial.planned);
@@ -91,6 +91,21 @@ fn check_contract(result: &RunResult, path: &Path) -> Result<(), Failure> {
     }
     Err(Failure::internal(format!("{}: its contract is not that of {}", path.display(), beside.display()))
         .hint("the files belong to different runs, or one of them was changed"))
+}
+
+/// What a result was compared with must be a whole record, and what was measured for a comparison must have one. What was read from
+/// the repository, the contract at the base and the reviewed exceptions, is taken as it stands: no file here bears it out.
+fn check_baseline(result: &RunResult, path: &Path) -> Result<(), Failure> {
+    let used = result.baseline.as_ref();
+    let records = used.iter().flat_map(|used| [&used.record, &used.release]).flatten();
+    let is_broken =
+        |record: &BaselineRecord| record.clone().sealed().digest != record.digest || record.impossible().is_some();
+    let is_lost = used.is_none() && !(result.against.is_empty() && result.confirm.is_empty());
+    if is_lost || records.into_iter().any(is_broken) {
+        return Err(Failure::internal(format!("{}: what it was compared with is not what was stored", path.display()))
+            .hint("the result was changed, or written by another version"));
+    }
+    Ok(())
 }
 
 /// A result that cannot be read, and what to do about it.
@@ -125,8 +140,7 @@ fn summarise_again(contract: &Contract, result: &mut RunResult, requests: &Path)
         ))
         .hint("the load, the seed or the request was changed"));
     }
-    let searched = result.searches.iter_mut().flat_map(|search| &mut search.steps);
-    for step in result.steps.iter_mut().chain(searched) {
+    for step in result.all_steps_mut() {
         let mut again = Vec::new();
         for record in &step.trials {
             let planned = planned(contract, record, step.load);
@@ -157,8 +171,6 @@ fn planned(contract: &Contract, record: &TrialRecord, load: Load) -> PlannedTria
 
 /// The schedules of all open-loop trials, by the trial's number.
 fn schedules(contract: &Contract, result: &RunResult) -> BTreeMap<u32, Schedule> {
-    let searched = result.searches.iter().flat_map(|search| &search.steps);
-    let trials =
-        result.steps.iter().chain(searched).flat_map(|step| step.trials.iter().map(|trial| (trial, step.load)));
+    let trials = result.all_steps().flat_map(|step| step.trials.iter().map(|trial| (trial, step.load)));
     trials.filter_map(|(trial, load)| Some((trial.trial, planned(contract, trial, load).schedule()?))).collect()
 }

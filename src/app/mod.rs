@@ -1,11 +1,16 @@
 //! One file per command: the only wiring between the rooms. Every failure ends here as a message and an exit code.
 
 mod audit;
+mod baseline;
+mod calibrate;
 mod cli;
+mod compare;
+mod comparison;
 mod exit;
 mod gate;
 mod interrupt;
 mod judge;
+mod pair;
 mod prepare;
 mod probes;
 mod progress;
@@ -39,8 +44,10 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::Smoke(arguments) => smoke::smoke(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
         Command::Audit(arguments) => audit::audit(&arguments),
+        Command::Baseline(arguments) => baseline::baseline(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Supervise(arguments) => Ok(supervise::supervise(arguments)),

@@ -14,7 +14,7 @@ use crate::simulate::read_profile;
 use crate::workload::{Case, Sound, Workload, parse_cases};
 
 /// A contract that was read, and where.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Source {
     /// The contract.
     pub(super) loaded: Loaded,
@@ -54,6 +54,9 @@ pub(super) fn build_workload(contract: &Contract, folder: &Path) -> Result<Paylo
     fill(&cases, template, endpoint, source.seed, folder)
 }
 
+/// Stands for the model's name where two workloads are held against each other.
+const ANY_MODEL: &str = "$model";
+
 /// Fills a payload template with every case, asking for token counts where the dialect can; and without, for a server that
 /// refuses to be asked. Files of sound lie relative to `folder`.
 pub(super) fn fill(
@@ -65,18 +68,19 @@ pub(super) fn fill(
 ) -> Result<Payloads, Failure> {
     let shape = endpoint.shape();
     let sounds = if shape.takes_sound() { read_sounds(cases, folder)? } else { BTreeMap::new() };
-    let build = |template: &serde_json::Value| {
-        Workload::build(cases, template, &endpoint.model, seed, shape, &sounds).map_err(|faults| {
+    let build = |template: &serde_json::Value, model: &str| {
+        Workload::build(cases, template, model, seed, shape, &sounds).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(|fault| format!("payload{fault}")).collect();
             Failure::usage(format!("the payload cannot be filled:\n  {}", lines.join("\n  ")))
         })
     };
-    let plain = template.clone();
+    let plain_template = template.clone();
     let plain = match endpoint.protocol.ask_for_usage(&mut template) {
-        Some(wish) => Some(Plain { wish, workload: build(&plain)? }),
+        Some(wish) => Some(Plain { wish, workload: build(&plain_template, &endpoint.model)? }),
         None => None,
     };
-    Ok(Payloads { workload: build(&template)?, plain })
+    let comparable = build(&plain_template, ANY_MODEL)?.digest().clone();
+    Ok(Payloads { workload: build(&template, &endpoint.model)?, plain, comparable })
 }
 
 /// Reads every file of sound that the cases name, once.

@@ -11,7 +11,7 @@ use super::interrupt::Interrupt;
 use crate::contract::{StabilityProbe, StabilityRow};
 use crate::judge::broke;
 use crate::probe::{Context, Prober};
-use crate::record::{ProbeKind, ProbeRecord, Reading, TrialReading};
+use crate::record::{ProbeKind, ProbeRecord, ReadAt, Reading, TrialReading};
 
 /// How long probes may still take behind the load once the run was interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum When {
     /// Before the first trial.
     Before,
+    /// Anew before the trial with this number: something else had the machine since the last reading.
+    Anew(u32),
     /// After the trial with this number.
     Trial(u32),
 }
@@ -54,8 +56,12 @@ struct Row {
 impl Row {
     /// Whether it broke between each two readings that follow each other.
     fn broke(&self) -> Vec<bool> {
-        let readings: Vec<&Reading> = self.record.readings().map(|(_, reading)| reading).collect();
-        broke(&self.asks, &readings)
+        let stretches = self.record.stretches().into_iter();
+        let broke = |stretch: Vec<(ReadAt, &Reading)>| {
+            let readings: Vec<&Reading> = stretch.into_iter().map(|(_, reading)| reading).collect();
+            broke(&self.asks, &readings)
+        };
+        stretches.flat_map(broke).collect()
     }
 }
 
@@ -68,6 +74,13 @@ impl Probes {
             record: unread(row),
         };
         Self { rows: rows.iter().map(row).collect(), asked_after: None }
+    }
+
+    /// From here on asks of an endpoint that was started anew.
+    pub(super) fn renew(&mut self, context: &Context) {
+        for row in &mut self.rows {
+            row.prober = Prober::stability(&row.asks, context);
+        }
     }
 
     /// Asks all of them once, at the same time. After the load they are asked even when the run was interrupted, because their
@@ -95,6 +108,7 @@ impl Probes {
             }
             match when {
                 When::Before => record.before = Some(reading.clone()),
+                When::Anew(trial) => record.anew.push(TrialReading { trial, reading: reading.clone() }),
                 When::Trial(trial) => record.between.push(TrialReading { trial, reading: reading.clone() }),
             }
             Some(ProbeLine { at: Timestamp::now().to_string(), name: record.name.clone(), when, reading })
@@ -134,15 +148,15 @@ impl Probes {
     }
 
     /// What was read.
-    pub(super) fn into_records(self) -> Vec<ProbeRecord> {
-        self.rows.into_iter().map(|row| row.record).collect()
+    pub(super) fn records(&self) -> Vec<ProbeRecord> {
+        self.rows.iter().map(|row| row.record.clone()).collect()
     }
 }
 
 /// Resolves when a probe of an interrupted run is no longer waited for.
 async fn out_of_patience(when: When, interrupt: &Interrupt) {
     interrupt.token().cancelled().await;
-    if when != When::Before {
+    if matches!(when, When::Trial(_)) {
         tokio::time::sleep(PATIENCE).await;
     }
 }
@@ -164,6 +178,7 @@ fn unread(row: &StabilityRow) -> ProbeRecord {
         max_increase,
         before: None,
         between: Vec::new(),
+        anew: Vec::new(),
         after: None,
     }
 }

@@ -32,8 +32,8 @@ impl Teller {
         }
     }
 
-    /// Tells of one trial until it is dropped or aborted.
-    pub(super) async fn follow(&self, planned: PlannedTrial, part: Part, progress: Arc<Progress>) {
+    /// Tells of one trial until it is dropped or aborted; `of` leads what is told where two endpoints are measured.
+    pub(super) async fn follow(&self, of: &str, planned: PlannedTrial, part: Part, progress: Arc<Progress>) {
         const LIVE: Duration = Duration::from_millis(200);
         const PLAIN: Duration = Duration::from_secs(10);
         let length = planned.load_time();
@@ -41,8 +41,11 @@ impl Teller {
         let what = match part {
             Part::Step => "",
             Part::Search => "search at ",
+            Part::Against => "against the baseline, at ",
+            Part::Confirm => "to confirm, at ",
+            Part::Curve => "around the capacity, at ",
         };
-        let head = format!("[trial {}] {what}{}", planned.trial, planned.load);
+        let head = format!("[{of}trial {}] {what}{}", planned.trial, planned.load);
         if !self.live {
             let total = match planned.shape {
                 TrialShape::Open { counts, .. } => format!("{} requests, ", counts.total()),

@@ -91,7 +91,7 @@ pub(super) fn smoke(arguments: &SmokeArguments) -> Result<Exit, Failure> {
         }
         Ok(match (interrupt.signal(), report.overall()) {
             (Some(number), _) => Exit::Signal(number),
-            (None, Status::Pass) => Exit::Pass,
+            (None, Status::Pass | Status::Accepted) => Exit::Pass,
             (None, Status::Fail) => Exit::Fail,
             (None, Status::Unknown) => Exit::Unknown,
         })
@@ -250,7 +250,7 @@ async fn carry_out(
 ) -> Result<(SmokeReport, Vec<Smoked>), Failure> {
     let mut target = Target::new(&subject.endpoint).map_err(|error| Failure::usage(error.to_string()))?;
     target.mask_also(&headers_of_pages(&subject.watched.stability, &subject.watched.resources));
-    let Payloads { workload, mut plain } = subject.payloads;
+    let Payloads { workload, mut plain, .. } = subject.payloads;
     let clock = Clock::start();
     let mut lane = Arc::new(Lane {
         clock,

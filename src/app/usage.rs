@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::exit::Failure;
 use crate::drive::{Exchange, Lane, Order, exchange};
 use crate::observe::{Protocol, RequestTrace};
+use crate::units::Digest;
 use crate::workload::Workload;
 
 /// What is sent: token counts are asked for where the dialect can.
@@ -16,6 +17,9 @@ pub(super) struct Payloads {
     pub(super) workload: Workload,
     /// What stands in for it; `None` where nothing was added to the payload.
     pub(super) plain: Option<Plain>,
+    /// SHA-256 over seed, cases and payloads with another name in place of the model's, which a change may change, and without the
+    /// wish.
+    pub(super) comparable: Digest,
 }
 
 /// The payloads without the wish for token counts that the contract does not hold.

@@ -107,7 +107,7 @@ pub(super) async fn warm_up(
     Ok(warm)
 }
 
-fn describe(endpoint: &Endpoint) -> EndpointRecord {
+pub(super) fn describe(endpoint: &Endpoint) -> EndpointRecord {
     EndpointRecord {
         url: endpoint.url.to_string(),
         protocol: endpoint.protocol.name().to_owned(),

@@ -120,13 +120,32 @@ fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// Reads a contract's text.
+/// What is told of a text as a whole.
+#[derive(Debug)]
+pub(super) struct Kind {
+    too_large: &'static str,
+    empty: &'static str,
+}
+
+/// A contract.
+pub(super) const CONTRACT: Kind = Kind {
+    too_large: "the contract is larger than 1 MiB; keep the cases in a file of their own",
+    empty: "the contract is empty; `goodput schema` prints what belongs into one",
+};
+
+/// The file of reviewed exceptions.
+pub(super) const ACCEPTANCES: Kind = Kind {
+    too_large: "the file is larger than 1 MiB; remove what has expired",
+    empty: "the file is empty; write `version: 1` and `accepted: []`",
+};
+
+/// Reads a text.
 ///
 /// # Errors
 /// A text that is no YAML, is empty, too large, nests too deeply, uses aliases or holds more than one document.
-pub(super) fn read(text: &str) -> Result<Document, Fault> {
+pub(super) fn read(text: &str, kind: &Kind) -> Result<Document, Fault> {
     if text.len() > LARGEST {
-        return Err(Place::START.fault("", "the contract is larger than 1 MiB; keep the cases in a file of their own"));
+        return Err(Place::START.fault("", kind.too_large));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader::default();
@@ -136,7 +155,7 @@ pub(super) fn read(text: &str) -> Result<Document, Fault> {
     }
     match reader.done {
         Some((node, value)) => Ok(Document { value, places: node, faults: reader.faults }),
-        None => Err(Place::START.fault("", "the contract is empty; `goodput schema` prints what belongs into one")),
+        None => Err(Place::START.fault("", kind.empty)),
     }
 }
 
@@ -330,7 +349,7 @@ mod tests {
     #[test]
     fn values_keep_their_places() {
         let text = "# note\na: 1\nlist:\n  - x\n  - { \"k/~\": true }\nmap:\n  inner: \"ü\"\n";
-        let document = read(text).expect("a document");
+        let document = read(text, &CONTRACT).expect("a document");
         assert_eq!(document.value, json!({"a": 1, "list": ["x", {"k/~": true}], "map": {"inner": "ü"}}));
         let places = &document.places;
         for (pointer, place) in [
@@ -352,14 +371,14 @@ mod tests {
     #[test]
     fn json_takes_the_same_door() {
         let text = "{\"a\": [1, 2.5, null, \"\\u00e9\"],\n \"b\": {}}";
-        let document = read(text).expect("a document");
+        let document = read(text, &CONTRACT).expect("a document");
         assert_eq!(Some(document.value), serde_json::from_str(text).ok());
         assert_eq!(document.places.key_place("/b"), at(2, 2));
     }
 
     #[test]
     fn columns_are_counted_in_characters_also_behind_a_mark_and_carriage_returns() {
-        let document = read("\u{feff}é: 1\r\nb: 2\r\n").expect("a document");
+        let document = read("\u{feff}é: 1\r\nb: 2\r\n", &CONTRACT).expect("a document");
         assert_eq!(document.places.place("/b"), at(2, 4));
         assert_eq!(document.places.place("/é"), at(1, 4));
     }
@@ -367,7 +386,7 @@ mod tests {
     #[test]
     fn what_a_contract_must_not_hold_is_told_and_reading_goes_on() {
         let text = "a: 1\na: 2\n1: x\nt: !x 3\nn: .nan\n<<: { q: 1 }\n[c]: 4\nz: 9\n";
-        let document = read(text).expect("a document");
+        let document = read(text, &CONTRACT).expect("a document");
         let found: Vec<(usize, usize, &str)> =
             document.faults.iter().map(|f| (f.line, f.column, f.pointer.as_str())).collect();
         assert_eq!(found, [(2, 1, "/a"), (3, 1, ""), (4, 4, "/t"), (5, 4, "/n"), (6, 1, ""), (7, 1, "")]);
@@ -389,7 +408,7 @@ mod tests {
             (&block, at(1, 129), "64 levels"),
             (&large, at(1, 1), "1 MiB"),
         ] {
-            let fault = read(text).expect_err("a fault");
+            let fault = read(text, &CONTRACT).expect_err("a fault");
             assert_eq!((fault.line, fault.column), (place.line, place.column), "{}", fault.message);
             assert!(fault.message.contains(part), "{}", fault.message);
         }

@@ -52,7 +52,11 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Value) -> Vec<Refusa
                 None => place.wrong_choice(&choices),
             }
         }
-        ValidationErrorKind::Enum { .. } => place.wrong_choice(&choices(place.part)),
+        ValidationErrorKind::Enum { .. } => match choices(place.part) {
+            // A list of numbers says in its title what they are.
+            numbers if numbers.is_empty() => place.wrong_form(),
+            words => place.wrong_choice(&words),
+        },
         ValidationErrorKind::Type { .. } => place.wrong_type(),
         ValidationErrorKind::Pattern { .. } => place.wrong_form(),
         ValidationErrorKind::Constant { expected_value } => {
@@ -121,8 +125,7 @@ impl Place<'_> {
 
     fn missing_key(&self, key: &str) -> String {
         let about = self.part.pointer(&format!("/properties/{key}/description")).and_then(Value::as_str);
-        let about =
-            about.and_then(|text| text.split(['.', '\n', ';']).next()).map(|text| format!(" ({})", lower_first(text)));
+        let about = about.and_then(first_clause).map(|text| format!(" ({})", lower_first(text)));
         format!("the key `{key}` is missing{}", about.unwrap_or_default())
     }
 
@@ -235,6 +238,11 @@ impl Place<'_> {
             _ => echo,
         }
     }
+}
+
+/// The beginning of a description, up to its first full stop or semicolon; the point in a number is none.
+fn first_clause(text: &str) -> Option<&str> {
+    text.split(['\n', ';']).next()?.split(". ").next().map(|clause| clause.trim_end_matches('.'))
 }
 
 fn type_word(name: &str) -> &str {

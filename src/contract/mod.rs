@@ -3,6 +3,8 @@
 //! Text becomes a value with places (`document`), the value is held against the generated schema (`schema`, `explain`), what
 //! the schema accepts is read into a mirror of the written form (`raw`), and that is given its meaning (`meaning`).
 
+mod accepted;
+mod baseline;
 mod document;
 mod explain;
 mod fault;
@@ -21,10 +23,13 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use accepted::{AcceptedLoss, accepted_schema, parse_acceptances};
+pub use baseline::*;
 pub use fault::{Fault, render_faults};
-pub use meaning::LONGEST;
+pub use meaning::{LONGEST, MARGIN_PPM};
 pub use metric::{MetricUnit, Objective, RequestLimits, RequestMetric};
 pub use model::*;
 pub use presets::Preset;
@@ -34,6 +39,7 @@ pub use source::*;
 use crate::units::Digest;
 use document::{Document, Node, Place};
 use explain::{Refusal, Refused};
+use schema::schema_of;
 
 /// The most findings of the schema that are told; with so many nothing else is looked at.
 const MOST_FINDINGS: usize = 1_000;
@@ -54,7 +60,8 @@ pub struct Loaded {
 /// # Errors
 /// Every fault of form and meaning that can be told, in no particular order; at a fault of YAML's syntax the reading ends.
 pub fn parse(text: &str, folder: &Path) -> Result<Loaded, Vec<Fault>> {
-    let Document { value, places, mut faults } = document::read(text).map_err(|fault| vec![fault])?;
+    let Document { value, places, mut faults } =
+        document::read(text, &document::CONTRACT).map_err(|fault| vec![fault])?;
     let (contract, found) = understand(&value, &places, folder);
     faults.extend(found);
     let contract = decide(contract, faults)?;
@@ -81,48 +88,72 @@ fn decide(contract: Option<Contract>, faults: Vec<Fault>) -> Result<Contract, Ve
 
 /// The contract, as far as it could be understood, and every fault that the reading of its text did not tell.
 fn understand(value: &Value, places: &Node, folder: &Path) -> (Option<Contract>, Vec<Fault>) {
-    let refusals = match refusals(value) {
+    let found = read_as::<raw::Contract>(value, places, &schema());
+    let Some(written) = found.written else { return (None, found.told) };
+    let (contract, faults) = meaning::Meaning::new(places, folder, &found.refused).read(written);
+    (contract, all_faults(faults, found.told, &found.values))
+}
+
+/// The faults of meaning, and those of form: what should not stand there at all needs no second fault about how it is written.
+fn all_faults(mut faults: Vec<Fault>, told: Vec<Fault>, values: &BTreeSet<String>) -> Vec<Fault> {
+    let misplaced: BTreeSet<String> = faults.iter().map(|fault| fault.pointer.clone()).collect();
+    let is_second = |fault: &Fault| values.contains(&fault.pointer) && misplaced.contains(&fault.pointer);
+    faults.extend(told.into_iter().filter(|fault| !is_second(fault)));
+    faults
+}
+
+/// What was read of a value that was held against a schema.
+struct Found<T> {
+    /// What the schema leaves of it; `None` where nothing more can be told.
+    written: Option<T>,
+    /// Pointers to what was refused.
+    refused: BTreeSet<String>,
+    /// Those of them that are values.
+    values: BTreeSet<String>,
+    /// The faults of form.
+    told: Vec<Fault>,
+}
+
+/// Holds a value against a schema and reads what is left of it.
+fn read_as<T: DeserializeOwned>(value: &Value, places: &Node, schema: &Value) -> Found<T> {
+    let mut found = Found { written: None, refused: BTreeSet::new(), values: BTreeSet::new(), told: Vec::new() };
+    let refusals = match refusals(value, schema) {
         Ok(refusals) => refusals,
-        Err(message) => return (None, vec![places.place("").fault("", message)]),
+        Err(message) => {
+            found.told.push(places.place("").fault("", message));
+            return found;
+        }
     };
     let mut rest = value.clone();
-    let mut refused = BTreeSet::new();
-    let mut told = Vec::new();
     for Refusal { pointer, message, refused: what } in refusals {
         take_out(&mut rest, &pointer, what);
         let at_key = what == Refused::Key || value.pointer(&pointer).is_some_and(Value::is_null);
         let place = if at_key { places.key_place(&pointer) } else { places.place(&pointer) };
         if !places.is_broken(&pointer) {
-            told.push((what, place.fault(pointer.as_str(), message)));
+            found.told.push(place.fault(pointer.as_str(), message));
+        }
+        if what == Refused::Value {
+            found.values.insert(pointer.clone());
         }
         if what != Refused::Nothing {
-            refused.insert(pointer);
+            found.refused.insert(pointer);
         }
     }
-    if refused.contains("") || told.len() >= MOST_FINDINGS {
-        return (None, told.into_iter().map(|(_, fault)| fault).collect());
+    if found.refused.contains("") || found.told.len() >= MOST_FINDINGS {
+        return found;
     }
-    let written: raw::Contract = match serde_json::from_value(rest) {
-        Ok(written) => written,
-        Err(error) => {
-            let fault = places.place("").fault("", format!("cannot be read as a contract: {error}"));
-            return (None, told.into_iter().map(|(_, fault)| fault).chain([fault]).collect());
-        }
-    };
-    let (contract, mut faults) = meaning::Meaning::new(places, folder, &refused).read(written);
-    // What should not stand there at all needs no second fault about how it is written.
-    let misplaced: BTreeSet<String> = faults.iter().map(|fault| fault.pointer.clone()).collect();
-    told.retain(|(what, fault)| *what != Refused::Value || !misplaced.contains(&fault.pointer));
-    faults.extend(told.into_iter().map(|(_, fault)| fault));
-    (contract, faults)
+    match serde_json::from_value(rest) {
+        Ok(written) => found.written = Some(written),
+        Err(error) => found.told.push(places.place("").fault("", format!("cannot be read: {error}"))),
+    }
+    found
 }
 
-fn refusals(value: &Value) -> Result<Vec<Refusal>, String> {
-    let schema = schema();
-    let validator = jsonschema::validator_for(&schema)
-        .map_err(|error| format!("internal: the schema of contracts does not compile: {error}"))?;
+fn refusals(value: &Value, schema: &Value) -> Result<Vec<Refusal>, String> {
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("internal: the schema does not compile: {error}"))?;
     let findings = validator.iter_errors(value);
-    Ok(findings.flat_map(|finding| explain::explain(&finding, &schema)).take(MOST_FINDINGS).collect())
+    Ok(findings.flat_map(|finding| explain::explain(&finding, schema)).take(MOST_FINDINGS).collect())
 }
 
 /// Takes a refused part out, so that the rest can be read. Items of a list keep their index.

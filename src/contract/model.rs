@@ -6,8 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
+use super::baseline::BaselinePlan;
 use super::metric::{Objective, RequestLimits};
 use super::source::{Resource, ResourceLimit, StabilityRow};
 use crate::audio::PcmFormat;
@@ -36,6 +37,8 @@ pub struct Contract {
     pub stability: Vec<StabilityRow>,
     /// What is sampled while trials run.
     pub resources: Vec<Resource>,
+    /// With what a run is compared; `None` where it is not.
+    pub baseline: Option<BaselinePlan>,
     /// How many full replies to keep.
     pub samples: Samples,
     /// What follows from a verdict that is not clear.
@@ -75,6 +78,16 @@ impl Endpoint {
     /// The payload template of the protocol; `has` tells which fields the cases have.
     pub fn default_payload(&self, has: impl Fn(&str) -> bool) -> Value {
         self.protocol.default_payload(self.url.path(), [self.input_audio, self.output_audio], has)
+    }
+
+    /// Whether its address is this very machine's.
+    pub fn is_on_loopback(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
     }
 
     /// What a payload becomes on its way to this endpoint.
@@ -127,7 +140,7 @@ pub enum HeaderSource {
 }
 
 /// An endpoint that the gate starts and stops itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
     /// What to start.
     pub what: LaunchWhat,
@@ -348,6 +361,8 @@ pub struct Samples {
 pub struct Policy {
     /// Whether UNKNOWN blocks.
     pub unknown: UnknownPolicy,
+    /// Whether it blocks that there is no baseline yet.
+    pub missing_baseline: UnknownPolicy,
 }
 
 /// Whether UNKNOWN blocks.

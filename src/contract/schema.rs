@@ -21,10 +21,15 @@ pub const MOST_REQUESTS: u64 = 10_000_000;
 
 /// The JSON Schema (draft 2020-12) that contracts are validated against, as committed in `schemas/contract.schema.json`.
 pub fn schema() -> Value {
+    schema_of::<raw::Contract>()
+}
+
+/// The schema of what is written by hand.
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12()
         .with_transform(RecursiveTransform(refuse_null))
         .into_generator()
-        .into_root_schema_for::<raw::Contract>()
+        .into_root_schema_for::<T>()
         .to_value()
 }
 
@@ -99,6 +104,33 @@ text_type!(
         "type": "string",
         "title": "a row's name; write lower-case letters, digits, `_` and `-`, as in `oom_count`",
         "pattern": "^[a-z0-9_-]{1,64}$",
+    })
+);
+text_type!(
+    /// A row of the verdict by its name, also one of a percentile such as `ttft_p99.9`.
+    ChangeRow,
+    json_schema!({
+        "type": "string",
+        "title": "a row's name; write it as the report shows it, as in `capacity_change`",
+        "pattern": "^[a-z0-9_.-]{1,100}$",
+    })
+);
+text_type!(
+    /// A day.
+    DateText,
+    json_schema!({
+        "type": "string",
+        "title": "a day; write year, month and day, as in `2026-12-31`",
+        "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    })
+);
+text_type!(
+    /// A commit or its beginning.
+    CommitText,
+    json_schema!({
+        "type": "string",
+        "title": "a commit; write at least 7 of its hexadecimal digits, in quotes",
+        "pattern": "^[0-9a-fA-F]{7,64}$",
     })
 );
 text_type!(

@@ -3,7 +3,8 @@
 /// Header names whose value is a secret by their meaning.
 const SECRET_HEADERS: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"];
 /// Parts of header and option names that tell the same.
-const SECRET_PARTS: [&str; 6] = ["api-key", "api_key", "apikey", "secret", "password", "passwd"];
+const SECRET_PARTS: [&str; 9] =
+    ["access-key", "access_key", "accesskey", "api-key", "api_key", "apikey", "secret", "password", "passwd"];
 /// How secrets begin: authorization schemes and the prefixes of well-known token formats.
 const SECRET_STARTS: [&str; 9] = ["bearer ", "basic ", "token ", "sk-", "hf_", "ghp_", "github_pat_", "xoxb-", "eyj"];
 
@@ -49,7 +50,15 @@ pub(super) fn in_command(arguments: &[&str]) -> Option<usize> {
         let header = argument
             .split_once(':')
             .is_some_and(|(name, value)| name_says_so(name.trim()) && is_literal(value.trim_start()));
-        joined || follows || header || value_looks_so(argument)
+        // `env API_KEY=… program`, `docker run -e API_KEY=…`, and addresses with a user and a password.
+        let variable = argument.split_once('=').is_some_and(|(name, value)| name_says_so(name) && is_literal(value));
+        let credentials = argument.split_once("://").is_some_and(|(_, rest)| {
+            rest.split(['/', '?', '#']).next().is_some_and(|host| {
+                host.split_once('@')
+                    .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| is_literal(word)))
+            })
+        });
+        joined || follows || header || variable || credentials || value_looks_so(argument)
     })
 }
 
@@ -64,7 +73,16 @@ mod tests {
 
     #[test]
     fn names_and_values_of_secrets_are_known() {
-        for name in ["Authorization", "X-API-Key", "api-key", "Cookie", "x-auth-token", "client_secret", "token"] {
+        for name in [
+            "access_key_id",
+            "Authorization",
+            "X-API-Key",
+            "api-key",
+            "Cookie",
+            "x-auth-token",
+            "client_secret",
+            "token",
+        ] {
             assert!(name_says_so(name), "{name}");
         }
         for name in ["x-request-id", "anthropic-version", "max_tokens", "x-max-tokens", "Idempotency-Key"] {

@@ -7,6 +7,8 @@ use super::*;
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Load, Rate, Share};
 
+mod accepted;
+mod baseline;
 mod evidence;
 mod sources;
 
@@ -89,7 +91,7 @@ fn a_contract_is_understood() {
     let ids: Vec<String> = contract.slo.objectives.iter().map(Objective::id).collect();
     assert_eq!(ids, ["ttft_p99", "attainment"]);
     assert_eq!(contract.samples, Samples { keep: 5 });
-    assert_eq!(contract.policy, Policy { unknown: UnknownPolicy::Block });
+    assert_eq!(contract.policy, Policy { unknown: UnknownPolicy::Block, missing_baseline: UnknownPolicy::Warn });
     assert_eq!(contract.workload.seed, 1);
 }
 

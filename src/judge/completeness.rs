@@ -1,5 +1,5 @@
 //! Whether every cell that the plan declares was measured: one cell per load, one per search and one
-//! for its last trial, one per stability row.
+//! for its last trial, one per stability row, and one for each kind of trial that a comparison needs.
 
 use super::absence::absence;
 use super::stability::is_answered;
@@ -8,10 +8,13 @@ use crate::contract::{Contract, StabilityRow};
 use crate::record::{Cell, Completeness, ProbeRecord, Reading, RunResult, SearchEnd, StepRecord, TrialRecord};
 use crate::search::{Campaign, check_again_is_missing, counted, history, seed_searches};
 
+/// Schedules without which the headrooms around the capacity are of no use to a later run.
+const LEAST_CURVE: u32 = 3;
+
 /// Every declared cell, measured or with the reason why not. A step is measured by as many whole trials as the first look at it
 /// needs, a search by its end, a stability row by a reading before and one after.
 pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
-    let campaign = Campaign::new(contract, result.plan);
+    let campaign = Campaign::of(contract, result);
     let mut cells = Vec::new();
     for load in campaign.loads() {
         let step = result.steps.iter().find(|step| step.load == load);
@@ -28,6 +31,7 @@ pub fn completeness(contract: &Contract, result: &RunResult) -> Completeness {
         let missing = again_missing(contract, result);
         cells.push(Cell { name: "search again on the first schedule".to_owned(), missing });
     }
+    cells.extend(comparison_cells(contract, &campaign, result));
     let answered = |row: &&StabilityRow| !row.automatic || is_answered(result, &row.name);
     for row in contract.stability.iter().filter(answered) {
         cells.push(Cell { name: row.name.clone(), missing: probe_missing(&result.probes, &row.name) });
@@ -94,6 +98,27 @@ fn again_missing(contract: &Contract, result: &RunResult) -> Option<Reason> {
     }
     let void = tried.last().is_some_and(|last| last.record.is_void());
     Some(if void { Reason::GeneratorSaturated } else { otherwise(result) })
+}
+
+/// What is measured for comparisons: against the baseline's capacity as many trials as the first look needs, around the own
+/// capacity as many whole schedules as a later run's first look needs. Without a capacity nothing is declared around it.
+fn comparison_cells(contract: &Contract, campaign: &Campaign<'_>, result: &RunResult) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    if let Some(reference) = campaign.reference() {
+        let needed = reference.looks(contract).first().copied().unwrap_or(1);
+        let step = result.against.first();
+        cells.push(Cell {
+            name: "comparison with the baseline".to_owned(),
+            missing: step_missing(step, needed, result),
+        });
+    }
+    let loads = campaign.curve_loads(&history(result));
+    if !loads.is_empty() {
+        let of_load = |load| result.curve.iter().find(|step| step.load == load);
+        let missing = loads.into_iter().find_map(|load| step_missing(of_load(load), LEAST_CURVE, result));
+        cells.push(Cell { name: "headrooms around the capacity".to_owned(), missing });
+    }
+    cells
 }
 
 fn probe_missing(probes: &[ProbeRecord], name: &str) -> Option<Reason> {

@@ -4,6 +4,7 @@
 
 mod absence;
 mod capacity;
+mod change;
 mod completeness;
 mod endpoint;
 mod floor;
@@ -22,12 +23,14 @@ mod typical_run;
 mod verdict;
 
 pub use capacity::capacity;
+pub use change::percent;
 pub use completeness::completeness;
 pub use floor::is_asked as floor_is_asked;
 pub use long_run::warm_up_too_short;
 pub use stability::{broke, unstable};
 pub use verdict::{Check, Claim, Reason, Status, Verdict};
 
+use crate::compare::compare_run;
 use crate::contract::{Contract, Plan, UnknownPolicy};
 use crate::record::{BudgetRecord, RunResult, SearchEnd, SearchRecord, StepRecord, TrialRecord};
 use crate::search::{Campaign, Next, history, seed_searches};
@@ -41,6 +44,7 @@ pub fn conclude(contract: &Contract, result: &mut RunResult) {
     result.budget = budget(contract, result);
     end_searches(contract, result);
     result.capacity = capacity(contract, result);
+    result.comparison = compare_run(contract, result);
     result.completeness = completeness(contract, result);
     result.verdict = Some(judge(contract, result));
 }
@@ -51,7 +55,7 @@ fn budget(contract: &Contract, result: &RunResult) -> BudgetRecord {
     BudgetRecord {
         limit_ns: contract.evidence.budget.of(result.plan).as_nanos() as u64,
         spent_ns: tried.iter().map(|tried| tried.record.took_ns).sum(),
-        exhausted: Campaign::new(contract, result.plan).next(&tried) == Next::OutOfTime,
+        exhausted: Campaign::of(contract, result).next(&tried) == Next::OutOfTime,
     }
 }
 
@@ -81,20 +85,35 @@ fn end_searches(contract: &Contract, result: &mut RunResult) {
 /// Judges a run by its contract. A verdict that `result` already carries is not read.
 ///
 /// Rows come in this order: one per objective, at the load that must hold; `together`, where a typical run must meet several
-/// limits; `capacity`, where a floor is set; one per stability row; `endpoint`, only when it was not ready or went away;
+/// limits; `capacity`, where a floor is set; those of a comparison with the baseline, where one is asked for; one per stability row; `endpoint`, only when it was not ready or went away;
 /// `plausibility`, only when the figures cannot be true; `load_generator`, once something was measured; `completeness`.
 pub fn judge(contract: &Contract, result: &RunResult) -> Verdict {
     let mut checks = objective::checks(contract, result);
     checks.extend(floor::check(contract, result, &checks));
+    checks.extend(change::checks(contract, result));
     checks.extend(resources::checks(contract, result));
     checks.extend(stability::checks(&contract.stability, result));
     checks.extend(endpoint::check(result));
     checks.extend(plausible::check(contract, result));
     checks.extend(generator::check(&contract.slo, result));
     checks.push(completeness::check(contract, result));
-    // A release is not let through because nobody can tell.
-    let unknown_blocks = contract.policy.unknown == UnknownPolicy::Block || result.plan == Plan::Release;
+    let unknown_blocks = unknown_blocks(contract, result, &checks);
     Verdict { overall: overall(&checks), unknown_blocks, checks }
+}
+
+/// Whether an overall UNKNOWN blocks. That there is no baseline yet has a policy of its own, so that the first change of all can
+/// pass; a release is not let through because nobody can tell.
+fn unknown_blocks(contract: &Contract, result: &RunResult, checks: &[Check]) -> bool {
+    let policy = |check: &Check| match check.reason {
+        Reason::NoBaseline => contract.policy.missing_baseline,
+        _ => contract.policy.unknown,
+    };
+    let mut unknown = checks.iter().filter(|check| check.status == Status::Unknown).peekable();
+    let blocks = match unknown.peek() {
+        Some(_) => unknown.any(|check| policy(check) == UnknownPolicy::Block),
+        None => contract.policy.unknown == UnknownPolicy::Block,
+    };
+    blocks || result.plan == Plan::Release
 }
 
 /// FAIL if any check fails, else UNKNOWN if any is unknown or there is none, else PASS.

@@ -55,15 +55,17 @@ pub fn unstable(rows: &[StabilityRow], result: &RunResult) -> BTreeMap<u32, Vec<
     let mut unstable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for row in rows {
         let Some(record) = result.probes.iter().find(|probe| probe.name == row.name) else { continue };
-        let (at, readings): (Vec<ReadAt>, Vec<&Reading>) = record.readings().unzip();
-        for (at, broke) in at.iter().skip(1).zip(broke(&row.probe, &readings)) {
-            let trial = match at {
-                ReadAt::Before => None,
-                ReadAt::After(trial) => Some(*trial),
-                ReadAt::End => last,
-            };
-            if let Some(trial) = trial.filter(|_| broke) {
-                unstable.entry(trial).or_default().push(row.name.clone());
+        for stretch in record.stretches() {
+            let (at, readings): (Vec<ReadAt>, Vec<&Reading>) = stretch.into_iter().unzip();
+            for (at, broke) in at.iter().skip(1).zip(broke(&row.probe, &readings)) {
+                let trial = match at {
+                    ReadAt::Before | ReadAt::Anew(_) => None,
+                    ReadAt::After(trial) => Some(*trial),
+                    ReadAt::End => last,
+                };
+                if let Some(trial) = trial.filter(|_| broke) {
+                    unstable.entry(trial).or_default().push(row.name.clone());
+                }
             }
         }
     }
@@ -147,8 +149,14 @@ impl<'a> Readings<'a> {
         Self { record, read: read.collect(), outlives: outlives(&row.probe), result }
     }
 
+    /// What each reading tells since the one before it, where nothing else had the machine between them.
     fn pairs(&self) -> impl Iterator<Item = (ReadAt, Changes)> {
-        self.read.windows(2).map(|two| (two[1].0, Changes::between(two[0].1, two[1].1, self.outlives)))
+        let stretches = self.record.into_iter().flat_map(ProbeRecord::stretches);
+        stretches.flat_map(|mut stretch| {
+            stretch.retain(|(_, reading)| has_number(reading));
+            let two = stretch.windows(2);
+            two.map(|two| (two[1].0, Changes::between(two[0].1, two[1].1, self.outlives))).collect::<Vec<_>>()
+        })
     }
 
     fn counter(&self, across: Across, max_increase: f64) -> Finding {
@@ -239,7 +247,7 @@ impl<'a> Readings<'a> {
         let tried = history(self.result);
         let between = self.record.map_or(0, |record| record.between.len());
         let trial = match at {
-            ReadAt::Before => None,
+            ReadAt::Before | ReadAt::Anew(_) => None,
             ReadAt::After(number) => tried.iter().find(|tried| tried.record.trial == number),
             ReadAt::End => tried.last().filter(|_| tried.len() == between + 1),
         };
@@ -393,6 +401,7 @@ fn owners(reading: &Reading) -> String {
 fn after(at: ReadAt) -> String {
     match at {
         ReadAt::Before => "before the load".to_owned(),
+        ReadAt::Anew(trial) => format!("anew before trial {trial}"),
         ReadAt::After(trial) => format!("after trial {trial}"),
         ReadAt::End => "after the load".to_owned(),
     }

@@ -27,6 +27,8 @@ pub enum Status {
     Fail,
     /// The evidence does not decide it.
     Unknown,
+    /// A loss, or what nobody can tell, that a reviewed exception covers; of a row alone, never the overall answer.
+    Accepted,
 }
 
 impl Status {
@@ -36,6 +38,7 @@ impl Status {
             Self::Pass => "PASS",
             Self::Fail => "FAIL",
             Self::Unknown => "UNKNOWN",
+            Self::Accepted => "ACCEPTED",
         }
     }
 }

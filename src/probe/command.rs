@@ -34,6 +34,18 @@ pub(super) async fn number(command: &[String], folder: &Path, timeout: Duration)
     parse_number(text)
 }
 
+/// The first `most` bytes that a command prints, when it exits with code 0. It is killed after `within`.
+///
+/// # Errors
+/// Why there is nothing, completing "the command …".
+pub async fn output(command: &[String], folder: &Path, within: Duration, most: usize) -> Result<String, String> {
+    let mut stdout = Capture::first(most);
+    match status(command, folder, within, &mut stdout).await?.failure() {
+        None => Ok(stdout.lossy()),
+        Some(failure) => Err(failure),
+    }
+}
+
 /// A command's exit code, whatever that is. Being killed by a signal is no code.
 pub(super) async fn exit_code(command: &[String], folder: &Path, timeout: Duration) -> Answer {
     let status = status(command, folder, timeout, &mut Capture::first(0)).await?;

@@ -19,6 +19,7 @@ mod run_command;
 mod sampler;
 mod sightings;
 
+pub use command::output;
 pub use sampler::{Sampled, Sampler};
 
 use std::path::PathBuf;

@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audit::AuditRecord;
+use super::baseline::BaselineUse;
 use super::capacity::{CapacityRecord, SearchRecord};
+use super::comparison::{Calibration, Comparison};
+use super::fingerprint::{Fingerprint, Origin};
 use crate::contract::{MetricUnit, Plan, ResourceKind, ResourceUnit};
 use crate::judge::{Reason, Verdict};
 use crate::observe::{Outcome, OutputKind, ReplyTexts, Warning};
@@ -151,8 +154,11 @@ pub struct RunResult {
     pub plan_digest: Digest,
     /// SHA-256 over seed, cases and payloads.
     pub workload_digest: Digest,
-    /// What must match between two results that are compared; not yet filled.
-    pub fingerprint: Option<serde_json::Value>,
+    /// Under which circumstances it was measured; `null` where nobody asked.
+    pub fingerprint: Option<Fingerprint>,
+    /// Which commit was served, and which run measured it.
+    #[serde(default)]
+    pub origin: Origin,
     /// The endpoint: how it came to be and how it ended.
     pub endpoint: EndpointRecord,
     /// How far the load generator can be trusted on the machine that it ran on; `null` where it was not audited.
@@ -167,12 +173,45 @@ pub struct RunResult {
     pub searches: Vec<SearchRecord>,
     /// The capacity seen; `null` when nothing tells of it.
     pub capacity: Option<CapacityRecord>,
+    /// The headrooms around the capacity that later runs are compared by, by load ascending.
+    #[serde(default)]
+    pub curve: Vec<StepRecord>,
+    /// With what the run was compared; `null` where the contract asks for no comparison.
+    #[serde(default)]
+    pub baseline: Option<BaselineUse>,
+    /// The trials that were made to compare with the baseline's capacity.
+    #[serde(default)]
+    pub against: Vec<StepRecord>,
+    /// The trials that were made, in turn with the endpoint without the change, to confirm a suspected loss.
+    #[serde(default)]
+    pub confirm: Vec<StepRecord>,
+    /// What changed since the baseline; `null` where nothing was compared.
+    #[serde(default)]
+    pub comparison: Option<Comparison>,
+    /// How often the gate would be wrong on the machine that it ran on; `null` where it was not calibrated.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
     /// Stability readings.
     pub probes: Vec<ProbeRecord>,
     /// Planned and measured cells.
     pub completeness: Completeness,
     /// The verdict on all of this; `null` only in a result that was not judged yet.
     pub verdict: Option<Verdict>,
+}
+
+impl RunResult {
+    /// Every step with trials of the run, whatever they were made for.
+    pub fn all_steps(&self) -> impl Iterator<Item = &StepRecord> {
+        let searched = self.searches.iter().flat_map(|search| &search.steps);
+        self.steps.iter().chain(searched).chain(&self.against).chain(&self.curve).chain(&self.confirm)
+    }
+
+    /// The same, to be changed.
+    pub fn all_steps_mut(&mut self) -> impl Iterator<Item = &mut StepRecord> {
+        let searched = self.searches.iter_mut().flat_map(|search| &mut search.steps);
+        let compared = self.against.iter_mut().chain(&mut self.curve).chain(&mut self.confirm);
+        self.steps.iter_mut().chain(searched).chain(compared)
+    }
 }
 
 /// How the endpoint came to be and how it ended.
@@ -370,6 +409,12 @@ pub struct TrialRecord {
     pub headroom: Option<f64>,
     /// Whether the trial held: every objective within its budget, and nothing piled up. `null` when that is not known.
     pub held: Option<bool>,
+    /// Quantiles of times by metric, over the window's requests.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, Quantiles>,
+    /// Quantiles of ratios by metric.
+    #[serde(default)]
+    pub ratios: BTreeMap<String, RatioQuantiles>,
     /// Whether requests piled up; `null` in a closed loop and when there were too few arrivals.
     pub drift: Option<DriftRecord>,
     /// What was sampled while its window lasted.
@@ -526,6 +571,10 @@ pub struct ProbeRecord {
     /// Read between trials, in their order.
     #[serde(default)]
     pub between: Vec<TrialReading>,
+    /// Read again before the trial with this number, because something else had the machine since the reading before: what
+    /// changed between these two is not this run's load.
+    #[serde(default)]
+    pub anew: Vec<TrialReading>,
     /// Read after the last drain.
     pub after: Option<Reading>,
 }

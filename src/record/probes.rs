@@ -8,6 +8,8 @@ use crate::contract::{ResourceLimit, Statistic};
 pub enum ReadAt {
     /// Before the first trial.
     Before,
+    /// Anew before this trial: something else had the machine since the reading before it.
+    Anew(u32),
     /// After this trial, with others to follow.
     After(u32),
     /// After the last drain.
@@ -18,9 +20,28 @@ impl ProbeRecord {
     /// Every reading in its order.
     pub fn readings(&self) -> impl DoubleEndedIterator<Item = (ReadAt, &Reading)> {
         let before = self.before.iter().map(|reading| (ReadAt::Before, reading));
+        let anew = self.anew.iter().map(|anew| (ReadAt::Anew(anew.trial), &anew.reading));
         let between = self.between.iter().map(|between| (ReadAt::After(between.trial), &between.reading));
         let after = self.after.iter().map(|reading| (ReadAt::End, reading));
-        before.chain(between).chain(after)
+        let mut around: Vec<(ReadAt, &Reading)> = anew.chain(between).collect();
+        around.sort_by_key(|(at, _)| match at {
+            ReadAt::Anew(trial) => (*trial, 0),
+            ReadAt::After(trial) => (*trial, 1),
+            ReadAt::Before | ReadAt::End => (u32::MAX, 2),
+        });
+        before.chain(around).chain(after)
+    }
+
+    /// The readings in stretches that nothing else interrupted: only within one does a change tell of this run.
+    pub fn stretches(&self) -> Vec<Vec<(ReadAt, &Reading)>> {
+        let mut stretches: Vec<Vec<(ReadAt, &Reading)>> = Vec::new();
+        for read in self.readings() {
+            match stretches.last_mut() {
+                Some(stretch) if !matches!(read.0, ReadAt::Anew(_)) => stretch.push(read),
+                _ => stretches.push(vec![read]),
+            }
+        }
+        stretches
     }
 }
 
@@ -62,5 +83,39 @@ impl ResourceLimit {
 
     fn is_densely_sampled(&self, trial: &TrialRecord) -> bool {
         trial.resources.iter().any(|found| found.name == self.resource && found.is_dense())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ProbeKind, TrialReading};
+
+    fn reading(value: f64) -> Reading {
+        Reading { value: Some(value), failure: None, took_ns: 0, series: Vec::new() }
+    }
+
+    #[test]
+    fn a_reading_made_anew_begins_a_stretch() {
+        let at = |trial, value| TrialReading { trial, reading: reading(value) };
+        let record = ProbeRecord {
+            name: "row".to_owned(),
+            kind: ProbeKind::Counter,
+            source: "command".to_owned(),
+            automatic: false,
+            max_increase: Some(0.0),
+            before: Some(reading(1.0)),
+            between: vec![at(0, 1.0), at(1, 7.0)],
+            anew: vec![at(1, 7.0), at(2, 0.0)],
+            after: Some(reading(0.0)),
+        };
+        let stretches: Vec<Vec<ReadAt>> =
+            record.stretches().iter().map(|stretch| stretch.iter().map(|(at, _)| *at).collect()).collect();
+        let expected = [
+            vec![ReadAt::Before, ReadAt::After(0)],
+            vec![ReadAt::Anew(1), ReadAt::After(1)],
+            vec![ReadAt::Anew(2), ReadAt::End],
+        ];
+        assert_eq!(stretches, expected);
     }
 }

@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
 use super::audit::AuditRecord;
+use super::baseline::BaselineRecord;
 use super::model::{RequestRecord, RunResult};
 
 /// The schema of `result.json` (draft 2020-12).
@@ -18,6 +19,11 @@ pub fn request_schema() -> Schema {
 /// The schema of `audit.json` (draft 2020-12).
 pub fn audit_schema() -> Schema {
     schema::<AuditRecord>("An audit of the load generator: up to which rate, and how exactly, it can be trusted.")
+}
+
+/// The schema of a baseline record (draft 2020-12).
+pub fn baseline_schema() -> Schema {
+    schema::<BaselineRecord>("A baseline: what a later comparison needs of one run.")
 }
 
 fn schema<T: JsonSchema>(title: &str) -> Schema {
@@ -58,6 +64,7 @@ mod tests {
             ("schemas/result.schema.json", result_schema()),
             ("schemas/request.schema.json", request_schema()),
             ("schemas/audit.schema.json", audit_schema()),
+            ("schemas/baseline.schema.json", baseline_schema()),
         ] {
             let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
             if std::env::var_os("GOODPUT_UPDATE_SCHEMAS").is_some() {
@@ -97,7 +104,7 @@ mod tests {
     fn every_field_is_documented() {
         let page = committed("docs/files.md");
         let mut names = Vec::new();
-        for schema in [result_schema(), request_schema(), audit_schema()] {
+        for schema in [result_schema(), request_schema(), audit_schema(), baseline_schema()] {
             property_names(schema.as_value(), &mut names);
         }
         assert!(names.len() > 100, "the walk over the schema finds {} names", names.len());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{AUDIT_SCHEMA, AuditRecord, RESULT_SCHEMA, RequestRecord, RunResult};
+use super::{AUDIT_SCHEMA, AuditRecord, KeptReply, RESULT_SCHEMA, RequestRecord, RunResult};
 
 /// A file of a run that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +167,19 @@ impl RecordSink for RequestLog {
 ///
 /// # Errors
 /// When the file cannot be read, or a line is no request; the error names the line.
-pub fn read_requests(path: &Path, mut each: impl FnMut(RequestRecord)) -> Result<u64, StoreError> {
+pub fn read_requests(path: &Path, each: impl FnMut(RequestRecord)) -> Result<u64, StoreError> {
+    read_lines(path, "a request", each)
+}
+
+/// The same of `samples.jsonl` and the replies that it holds.
+///
+/// # Errors
+/// When the file cannot be read, or a line is no reply; the error names the line.
+pub fn read_kept(path: &Path, each: impl FnMut(KeptReply)) -> Result<u64, StoreError> {
+    read_lines(path, "a reply", each)
+}
+
+fn read_lines<T: DeserializeOwned>(path: &Path, what: &str, mut each: impl FnMut(T)) -> Result<u64, StoreError> {
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(StoreError::io("read", path))?);
     let mut line = Vec::new();
     let mut number = 0;
@@ -179,7 +191,7 @@ pub fn read_requests(path: &Path, mut each: impl FnMut(RequestRecord)) -> Result
         }
         number += 1;
         let record = serde_json::from_slice(&line)
-            .map_err(|error| StoreError::content(path, Some(number), format!("not a request: {error}")))?;
+            .map_err(|error| StoreError::content(path, Some(number), format!("not {what}: {error}")))?;
         each(record);
     }
 }

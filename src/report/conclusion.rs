@@ -1,5 +1,6 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
+use super::change;
 use super::figures::{self, check_name, grouped, per_second};
 use super::resources;
 use crate::contract::Plan;
@@ -24,6 +25,7 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
         sentences.extend(throughput(result));
     }
     sentences.extend(if result.searches.is_empty() { capacity(result) } else { searched(result) });
+    sentences.extend(change::sentences(result));
     sentences.extend(open_rows(result));
     sentences
 }
@@ -220,13 +222,16 @@ fn open_rows(result: &RunResult) -> Option<String> {
     let named = |status: Status| -> Vec<String> {
         verdict.checks.iter().filter(|check| check.status == status).map(name_with_reason).collect()
     };
-    let (failed, unknown) = (named(Status::Fail), named(Status::Unknown));
+    let (failed, unknown, accepted) = (named(Status::Fail), named(Status::Unknown), named(Status::Accepted));
     let mut parts = Vec::new();
     if !failed.is_empty() {
         parts.push(format!("Failed: {}.", listed(&failed)));
     }
     if !unknown.is_empty() {
         parts.push(format!("Not decided: {}.", listed(&unknown)));
+    }
+    if !accepted.is_empty() {
+        parts.push(format!("Accepted by review: {}.", listed(&accepted)));
     }
     if verdict.overall == Status::Unknown && !verdict.unknown_blocks {
         parts.push("The policy does not let UNKNOWN block.".to_owned());
@@ -236,7 +241,11 @@ fn open_rows(result: &RunResult) -> Option<String> {
 
 fn name_with_reason(check: &Check) -> String {
     let name = check_name(&check.id);
-    if check.reason == Reason::Broken { name } else { format!("{name} ({})", check.reason.code()) }
+    if matches!(check.reason, Reason::Broken | Reason::Accepted) {
+        name
+    } else {
+        format!("{name} ({})", check.reason.code())
+    }
 }
 
 /// The first few names, and how many more there are: the table has them all.

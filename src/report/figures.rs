@@ -137,13 +137,18 @@ pub(super) fn check_name(id: &str) -> String {
         ("underrun_p", "Underrun"),
     ];
     for (prefix, metric) in METRICS {
-        if let Some(percent) = id.strip_prefix(prefix).filter(|p| is_percent(p)) {
-            return format!("{metric} P{percent}");
+        let Some(rest) = id.strip_prefix(prefix) else { continue };
+        let (percent, change) = rest.strip_suffix("_change").map_or((rest, ""), |percent| (percent, " change"));
+        if is_percent(percent) {
+            return format!("{metric} P{percent}{change}");
         }
     }
     match id {
         "success_rate" => "success rate".to_owned(),
         "all_limits" => "all limits".to_owned(),
+        "capacity_change" => "capacity change".to_owned(),
+        "goodput_change" => "goodput change".to_owned(),
+        "contract_change" => "contract change".to_owned(),
         other => other.to_owned(),
     }
 }

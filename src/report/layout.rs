@@ -182,7 +182,7 @@ fn status_style(status: Option<Status>) -> Style {
     match status {
         Some(Status::Pass) => AnsiColor::Green.on_default().bold(),
         Some(Status::Fail) => AnsiColor::Red.on_default().bold(),
-        Some(Status::Unknown) => AnsiColor::Yellow.on_default().bold(),
+        Some(Status::Unknown | Status::Accepted) => AnsiColor::Yellow.on_default().bold(),
         None => Style::new().bold(),
     }
 }

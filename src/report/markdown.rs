@@ -3,9 +3,9 @@
 use super::escape::{self, TEXT_CAP};
 use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
 use super::layout::Column;
-use super::{conclusion, figures, resources, search, sweep};
+use super::{change, conclusion, figures, resources, search, sweep};
 use crate::judge::{Check, Status, Verdict};
-use crate::record::{ProbeKind, Reading, RunResult, StepRecord};
+use crate::record::{Change, ProbeKind, Reading, RunResult, StepRecord};
 
 /// Sweep columns above this rank are left to the folded tables, so that the table fits a comment.
 const SHOWN_RANK: u8 = 6;
@@ -24,6 +24,7 @@ pub fn markdown(result: &RunResult) -> String {
         parts.push(steps(result));
         parts.extend(remarks(result));
     }
+    parts.extend(changes(result));
     parts.extend(conclusion::notices(result).map(|notice| text(&notice)));
     parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
     parts.extend(evidence(result));
@@ -47,6 +48,7 @@ fn symbol(status: Option<Status>) -> &'static str {
     match status {
         Some(Status::Pass) => "✅",
         Some(Status::Fail) => "❌",
+        Some(Status::Accepted) => "☑️",
         Some(Status::Unknown) | None => "❔",
     }
 }
@@ -98,6 +100,21 @@ fn table(columns: &[Column]) -> String {
         lines.push(row(columns.iter().map(cell).collect()));
     }
     lines.join("\n")
+}
+
+/// The figures that were compared: those of the verdict, and folded away all others.
+fn changes(result: &RunResult) -> Option<String> {
+    let rows = change::rows(result);
+    let (gating, informing): (Vec<&Change>, Vec<&Change>) = rows.into_iter().partition(|change| change.gates);
+    let mut parts = Vec::new();
+    if !gating.is_empty() {
+        parts.push(table(&change::columns(&gating)));
+    }
+    if !informing.is_empty() {
+        let body = format!("{}\n\n<sub>{}</sub>", table(&change::columns(&informing)), text(change::LEGEND));
+        parts.push(folded("Other changes since the baseline", &body));
+    }
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn bullets(items: impl Iterator<Item = String>) -> String {
@@ -175,6 +192,7 @@ fn about(result: &RunResult) -> String {
         endpoint.ready_after_ns.map(|ns| format!("first output {} after launch", crate::units::format_nanos(ns))),
     );
     items.extend(endpoint.exited.as_ref().map(|how| format!("its process ended before it was stopped: {}", text(how))));
+    items.extend(change::asked(result).iter().map(|line| text(line)));
     items.extend(conclusion::claims(result).iter().map(|claim| text(claim)));
     let mut body = bullets(items.into_iter());
     if !result.probes.is_empty() {

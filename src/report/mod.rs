@@ -3,6 +3,9 @@
 //! What a run says is put into words and columns once, for all formats, and escaped once per format.
 
 mod audit;
+mod baseline;
+mod change;
+mod compare;
 mod conclusion;
 mod escape;
 mod figures;
@@ -25,6 +28,8 @@ mod tests;
 use serde::Serialize;
 
 pub use audit::audit;
+pub use baseline::{History, HistoryRow, baseline, history};
+pub use compare::{CompareReport, ComparedRun, ReplyPair, compare};
 pub use escape::plain;
 pub use markdown::markdown;
 pub use plan::{PlanReport, cost, plan};

@@ -7,7 +7,9 @@ use super::layout::{Column, Page, lay_out};
 use super::sweep::MARK;
 use crate::contract::Plan;
 use crate::judge::Claim;
-use crate::judge::planning::{Change, Fit, Forecast, ObjectiveForecast, SearchForecast, Span, StepForecast};
+use crate::judge::planning::{
+    Change, ComparisonForecast, Fit, Forecast, ObjectiveForecast, SearchForecast, Span, StepForecast,
+};
 use crate::schedule::TrialCounts;
 use crate::units::Digest;
 
@@ -36,6 +38,9 @@ pub fn plan(report: &PlanReport, width: usize, color: bool) -> String {
     steps(&mut page, &forecast.steps);
     if let Some(searching) = &forecast.search {
         search(&mut page, searching);
+    }
+    if let Some(comparing) = &forecast.comparison {
+        comparison(&mut page, comparing);
     }
     budget(&mut page, forecast);
     objectives(&mut page, forecast);
@@ -145,6 +150,27 @@ fn search(page: &mut Page, search: &SearchForecast) {
         page.remark(&text, 2);
     }
     page.remark_if(search.note.as_ref(), 2);
+}
+
+/// What comparing with a baseline costs.
+fn comparison(page: &mut Page, comparison: &ComparisonForecast) {
+    let of = |trials: Span, what: &str| (trials.most > 0).then(|| format!("{} trials {what}", range(trials, grouped)));
+    let parts: Vec<String> = [
+        of(comparison.against, "at the capacity of the baseline, where there is one"),
+        of(comparison.beside, "of the endpoint without the change, in turn with those above"),
+        of(comparison.around, "around the capacity, by which later runs are compared"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let text = match parts.is_empty() {
+        true => "Compared with the baseline by the trials above.".to_owned(),
+        false => {
+            format!("Comparison: {}; {} under load.", parts.join(", "), range(comparison.load_time_ns, long_time))
+        }
+    };
+    page.blank();
+    page.paragraph(&text);
 }
 
 fn budget(page: &mut Page, forecast: &Forecast) {

@@ -92,6 +92,8 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
         }],
         drift: Some(DriftRecord { slope_per_s: 0.01, t: 0.2, growth: 0.0, drifting: false }),
         resources: Vec::new(),
+        metrics: std::collections::BTreeMap::new(),
+        ratios: std::collections::BTreeMap::new(),
         unstable: Vec::new(),
         health: HealthRecord {
             send_lag: Some(Quantiles {
@@ -158,6 +160,7 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         plan_digest: Digest::of(b"plan"),
         workload_digest: Digest::of(b"workload"),
         fingerprint: None,
+        origin: Origin::default(),
         endpoint: EndpointRecord {
             url: "http://127.0.0.1:8000/v1/chat/completions".to_owned(),
             protocol: "openai-chat".to_owned(),
@@ -174,8 +177,15 @@ fn result(name: &str, steps: Vec<StepRecord>, checks: Vec<Check>, overall: Statu
         budget: BudgetRecord::default(),
         searches: Vec::new(),
         completeness: Completeness { planned: 4, measured: 4, cells: Vec::new() },
+        curve: Vec::new(),
+        baseline: None,
+        against: Vec::new(),
+        confirm: Vec::new(),
+        calibration: None,
+        comparison: None,
         capacity: None,
         probes: vec![ProbeRecord {
+            anew: Vec::new(),
             name: "restart_count".to_owned(),
             kind: ProbeKind::Counter,
             source: "command".to_owned(),

@@ -122,7 +122,7 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
     page.blank();
     let overall = report.overall();
     let text = match overall {
-        Status::Pass => proven(report),
+        Status::Pass | Status::Accepted => proven(report),
         Status::Fail => "something does not work".to_owned(),
         Status::Unknown => "something could not be proven".to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use super::figures::{UNMEASURED, check_name, grouped};
 use super::layout::{Column, Page, lay_out, shortened};
-use super::{conclusion, figures, resources, search, sweep};
+use super::{change, conclusion, figures, resources, search, sweep};
 use crate::judge::{Check, Verdict};
 use crate::record::RunResult;
 
@@ -26,6 +26,7 @@ pub fn terminal(result: &RunResult, width: usize, color: bool) -> String {
         }
     }
     steps(&mut page, result);
+    changes(&mut page, result);
     let sampled = resources::columns(result);
     if !sampled.is_empty() {
         page.blank();
@@ -113,11 +114,31 @@ fn steps(page: &mut Page, result: &RunResult) {
     }
 }
 
+/// One row per figure that was compared with the baseline, its note below it.
+fn changes(page: &mut Page, result: &RunResult) {
+    let rows = change::rows(result);
+    if rows.is_empty() {
+        return;
+    }
+    page.blank();
+    let lines = lay_out(change::columns(&rows), page.width());
+    page.table_header(&lines);
+    for (line, change) in lines.rows.iter().zip(&rows) {
+        page.table_row(line, change.gates.then_some(change.status));
+        // The row of the verdict has it already.
+        page.remark_if(change.note.as_ref().filter(|_| !change.gates), 2);
+    }
+    page.remark(change::LEGEND, 0);
+}
+
 /// What was measured, with which health, and what repeats it.
 fn footer(page: &mut Page, result: &RunResult) {
     page.blank();
     for line in conclusion::notices(result).chain(conclusion::quality(result)) {
         page.paragraph(&line);
+    }
+    for line in change::asked(result) {
+        page.remark(&line, 0);
     }
     page.remark(&conclusion::identity(result), 0);
     page.remark(&conclusion::origin(result), 0);

@@ -1,25 +1,39 @@
-//! The order of a run's trials: the listed loads with their looks, then the search, as far as the budget goes.
+//! The order of a run's trials: the listed loads with their looks, what is needed to compare with a baseline, the search, and
+//! what later runs need to compare with this one, as far as the budget goes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::history::{Part, SeedSearch, Tried, again, load_to_check_again, seed_searches};
+use super::history::{Part, SeedSearch, Tried, again, capacity_point, load_to_check_again, seed_searches};
 use super::hold::{counted, long_run, look_together, pooled};
+use crate::compare::Reference;
 use crate::contract::{Contract, Objective, Plan};
 use crate::judge::Claim;
-use crate::record::TrialRecord;
+use crate::record::{BaselineUse, RunResult, TrialRecord};
 use crate::schedule::{PlannedTrial, Words};
 use crate::stats::{Counts, Decision, fails, passes};
-use crate::units::{Digest, DigestBuilder, Load};
+use crate::units::{Digest, DigestBuilder, Load, Rate};
 
 /// The stream of random words that the order of trials is drawn from.
 const ORDER_STREAM: u64 = 4;
+
+/// Loads of the headroom curve, in percent of the capacity (method, section 10.1).
+const CURVE_LOADS: [u64; 5] = [90, 95, 100, 106, 112];
+/// Schedules of the headroom curve.
+const CURVE_SEEDS: u32 = 8;
+/// Trials of the headroom curve.
+pub const CURVE_TRIALS: u64 = CURVE_LOADS.len() as u64 * CURVE_SEEDS as u64;
+/// The stream of random words that the order of its loads is drawn from.
+const CURVE_STREAM: u64 = 5;
 
 /// The plan of one run.
 #[derive(Debug, Clone)]
 pub struct Campaign<'a> {
     contract: &'a Contract,
     plan: Plan,
+    reference: Option<Reference>,
+    is_paired: bool,
+    insists: bool,
 }
 
 /// What a run does next.
@@ -43,7 +57,35 @@ struct Slot {
 impl<'a> Campaign<'a> {
     /// The campaign that a contract asks for.
     pub fn new(contract: &'a Contract, plan: Plan) -> Self {
-        Self { contract, plan }
+        Self { contract, plan, reference: None, is_paired: false, insists: false }
+    }
+
+    /// The same, with what it is compared with.
+    #[must_use]
+    pub fn against(self, reference: Option<Reference>) -> Self {
+        Self { reference, ..self }
+    }
+
+    /// The same, with every trial of a step made at the endpoint without the change too, whose time comes out of the same budget.
+    #[must_use]
+    pub fn paired(self, is_paired: bool) -> Self {
+        Self { is_paired, ..self }
+    }
+
+    /// The same, with the load that must hold tried on to the next look whatever is known of it: the pairs do not decide yet.
+    #[must_use]
+    pub fn insisting(self) -> Self {
+        Self { insists: true, ..self }
+    }
+
+    /// The campaign of a run that was made, or is being made.
+    pub fn of(contract: &'a Contract, result: &RunResult) -> Self {
+        let used = result.baseline.as_ref();
+        let is_paired = used.is_some_and(BaselineUse::is_paired);
+        // Pairs are compared with each other: nothing is tried at the capacity of the other side.
+        let stored = used.filter(|_| !is_paired);
+        let reference = stored.and_then(|used| Reference::of(contract, used, result.fingerprint.as_ref()));
+        Self::new(contract, result.plan).against(reference).paired(is_paired)
     }
 
     /// The loads of its steps, ascending. A release measures only what must hold, and searches for the rest.
@@ -57,6 +99,26 @@ impl<'a> Campaign<'a> {
     /// Whether it searches for the capacity.
     pub fn searches(&self) -> bool {
         self.plan != Plan::Check && self.contract.evidence.search.is_some()
+    }
+
+    /// With which capacity of a baseline it is compared.
+    pub fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
+    }
+
+    /// Whether it measures the headrooms around the capacity, by which later runs are compared with this one.
+    pub fn measures_curve(&self) -> bool {
+        self.plan == Plan::Baseline && self.searches() && self.contract.baseline.is_some()
+    }
+
+    /// The loads of the headroom curve, ascending; empty while the capacity is not known.
+    pub fn curve_loads(&self, tried: &[Tried<'_>]) -> Vec<Load> {
+        if !self.measures_curve() {
+            return Vec::new();
+        }
+        let Some(point) = capacity_point(&seed_searches(self.contract, tried)) else { return Vec::new() };
+        let milli = CURVE_LOADS.map(|percent| (point * 10.0 * percent as f64).round() as u64);
+        milli.into_iter().filter_map(Rate::from_milli).map(Load::RateMilli).collect()
     }
 
     /// Numbers of trials at which the evidence about a load is looked at; one where the load only informs.
@@ -90,7 +152,7 @@ impl<'a> Campaign<'a> {
 
     /// What comes after the trials that were made, given in their order.
     pub fn next(&self, tried: &[Tried<'_>]) -> Next {
-        let budget = self.contract.evidence.budget.of(self.plan);
+        let budget = self.contract.evidence.budget.of(self.plan) / if self.is_paired { 2 } else { 1 };
         let spent = Duration::from_nanos(tried.iter().map(|tried| tried.record.took_ns).sum());
         let left = budget.saturating_sub(spent);
         let number = tried.iter().map(|tried| tried.record.trial + 1).max().unwrap_or(0);
@@ -108,10 +170,47 @@ impl<'a> Campaign<'a> {
         if left_out {
             return Next::OutOfTime;
         }
-        match self.next_of_search(tried) {
-            Some((load, seed)) => self.affordable(self.planned(load, seed, number), Part::Search, left),
+        let next = self
+            .next_against(tried)
+            .map(|(load, seed)| (load, seed, Part::Against))
+            .or_else(|| self.next_of_search(tried).map(|(load, seed)| (load, seed, Part::Search)))
+            .or_else(|| self.next_of_curve(tried).map(|(load, seed)| (load, seed, Part::Curve)));
+        match next {
+            Some((load, seed, part)) => self.affordable(self.planned(load, seed, number), part, left),
             None => Next::Done,
         }
+    }
+
+    /// Load and seed of the next trial against the baseline's capacity, until a look decides.
+    fn next_against(&self, tried: &[Tried<'_>]) -> Option<(Load, u64)> {
+        let reference = self.reference.as_ref()?;
+        let made = || tried.iter().filter(|tried| tried.part == Part::Against);
+        // A schedule that was void twice, and a headroom that is not known, leave the comparison undecided.
+        if made().any(|t| t.record.is_void() && again(t, tried) || !t.record.is_void() && t.record.headroom.is_none()) {
+            return None;
+        }
+        let trials = counted(made().map(|tried| tried.record));
+        let count = trials.len() as u32;
+        let looks = reference.looks(self.contract);
+        let is_open = !looks.contains(&count) || reference.decision(self.contract, &trials) == Decision::Undecided;
+        let is_wanted = looks.last().is_some_and(|last| count < *last) && is_open;
+        is_wanted.then(|| (reference.load(), reference.seed(self.contract, count)))
+    }
+
+    /// Load and seed of the next trial of the headroom curve: schedule by schedule, so that where the time ends, the schedules
+    /// before are whole; the loads of each in seeded order.
+    fn next_of_curve(&self, tried: &[Tried<'_>]) -> Option<(Load, u64)> {
+        let loads = self.curve_loads(tried);
+        (0..CURVE_SEEDS).map(|schedule| self.seed(schedule)).find_map(|seed| {
+            let mut order = loads.clone();
+            let mut words = Words::new(seed, CURVE_STREAM);
+            for index in (1..order.len()).rev() {
+                order.swap(index, words.next_below(index as u64 + 1) as usize);
+            }
+            let is_tried =
+                |load: Load| tried.iter().any(|t| t.part == Part::Curve && t.load == load && t.record.seed == seed);
+            order.into_iter().find(|load| !is_tried(*load)).map(|load| (load, seed))
+        })
     }
 
     fn affordable(&self, planned: PlannedTrial, part: Part, left: Duration) -> Next {
@@ -186,7 +285,10 @@ impl<'a> Campaign<'a> {
             return false;
         }
         let trials = counted(of_step().map(|t| t.record));
-        could_be_decided(self.contract, &trials, self.looks(load))
+        let looks = self.looks(load);
+        let is_asked_on = self.insists && load == self.contract.slo.at;
+        let has_room = looks.last().is_some_and(|most| (trials.len() as u32) < *most);
+        is_asked_on && has_room || could_be_decided(self.contract, &trials, looks)
     }
 
     /// Time that a trial must leave for what is more important: the first look at the load that must hold.

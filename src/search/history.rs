@@ -12,6 +12,12 @@ pub enum Part {
     Step,
     /// The search for the capacity.
     Search,
+    /// The capacity of the baseline, or the load that the margin leaves of it.
+    Against,
+    /// The headrooms around the capacity, for later runs.
+    Curve,
+    /// The load of `Against` once more, in turn with the endpoint without the change.
+    Confirm,
 }
 
 /// One trial that was made.
@@ -32,7 +38,10 @@ pub fn history(result: &RunResult) -> Vec<Tried<'_>> {
     }
     let listed = result.steps.iter().flat_map(|step| of(Part::Step, step));
     let searched = result.searches.iter().flat_map(|search| &search.steps).flat_map(|step| of(Part::Search, step));
-    let mut tried: Vec<Tried<'_>> = listed.chain(searched).collect();
+    let against = result.against.iter().flat_map(|step| of(Part::Against, step));
+    let curve = result.curve.iter().flat_map(|step| of(Part::Curve, step));
+    let confirm = result.confirm.iter().flat_map(|step| of(Part::Confirm, step));
+    let mut tried: Vec<Tried<'_>> = listed.chain(searched).chain(against).chain(curve).chain(confirm).collect();
     tried.sort_by_key(|tried| tried.record.trial);
     tried
 }
@@ -75,6 +84,18 @@ pub fn seed_searches(contract: &Contract, tried: &[Tried<'_>]) -> Vec<SeedSearch
     searches
 }
 
+/// The capacity's point estimate: the geometric mean of both ends over the schedules that came to an end, in requests per second;
+/// `None` where one of them lacks an end, where one did not come to an end, or the endpoint changed.
+pub fn capacity_point(searches: &[SeedSearch]) -> Option<f64> {
+    let ends = searches.iter().map(|search| {
+        let is_whole = search.end == SearchEnd::Bracketed && !search.changed;
+        Some((search.bracket.holds_at().filter(|_| is_whole)?, search.bracket.breaks_at()?))
+    });
+    let ends: Vec<(Rate, Rate)> = ends.collect::<Option<_>>()?;
+    let logs: f64 = ends.iter().map(|(holds, breaks)| (holds.per_second() * breaks.per_second()).ln()).sum();
+    (!ends.is_empty()).then(|| (logs / (2.0 * ends.len() as f64)).exp())
+}
+
 /// What the trials of one schedule have shown, and whether one of the search's own shows nothing and is not made up for.
 #[derive(Default)]
 struct Shown {
@@ -91,7 +112,8 @@ fn shown(seed: u64, tried: &[Tried<'_>]) -> Shown {
         match (one.record.held, one.part) {
             (Some(held), Part::Step) => shown.listed.push((load, held)),
             (Some(held), Part::Search) => shown.searched.push((load, held)),
-            (None, Part::Step) => {}
+            // Trials of a comparison are read, and not judged: at the capacity half of them miss a limit.
+            (_, Part::Against | Part::Curve | Part::Confirm) | (None, Part::Step) => {}
             (None, Part::Search) => {
                 let repeated = of_seed().any(|later| {
                     later.load == one.load && later.part == one.part && later.record.trial > one.record.trial

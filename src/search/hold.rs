@@ -69,16 +69,20 @@ pub struct Pooled {
 /// Failures are rare and mostly independent of the queue: the requests of all trials are counted together (method, section
 /// 6); to FAIL, a typical trial must break the budget besides. `None` before the first look. `objective` is its place in the contract.
 pub fn pooled(objective: usize, of: &Objective, trials: &[&TrialRecord], looks: &[u32]) -> Option<Pooled> {
+    let counts = |trial: &&TrialRecord| trial.objectives.get(objective).map_or((0, 0), |e| (e.n, e.violations));
+    pooled_counts(of, &trials.iter().map(counts).collect::<Vec<_>>(), looks)
+}
+
+/// The same from the requests and the violations of each trial.
+pub fn pooled_counts(of: &Objective, trials: &[(u64, u64)], looks: &[u32]) -> Option<Pooled> {
     at_looks(trials, looks, of, |seen, alpha| {
-        let found = || seen.iter().filter_map(|trial| trial.objectives.get(objective));
-        let (n, violations) = (found().map(|e| e.n).sum(), found().map(|e| e.violations).sum());
+        let (n, violations) = (seen.iter().map(|trial| trial.0).sum(), seen.iter().map(|trial| trial.1).sum());
         let effective = Counts::exact(n, violations);
         let together = match of.budget().ppm() {
             0 => none_tolerated(n, violations),
             _ => decide(effective, of, alpha, alpha),
         };
-        let is_uneven =
-            of.budget().ppm() > 0 && together == Decision::Fail && !breaks_typically(found(), of, looks, seen.len());
+        let is_uneven = of.budget().ppm() > 0 && together == Decision::Fail && !breaks_typically(seen, of, looks);
         let decision = if is_uneven { Decision::Undecided } else { together };
         Pooled { trials: seen.len() as u32, n, violations, effective, alpha, is_uneven, decision }
     })
@@ -86,19 +90,14 @@ pub fn pooled(objective: usize, of: &Objective, trials: &[&TrialRecord], looks: 
 
 /// Whether the trials one by one show that a typical run breaks the budget. Failures of a full queue come together: one trial may
 /// have so many that all trials together break it, while a typical run does not.
-fn breaks_typically<'a>(
-    found: impl Iterator<Item = &'a ObjectiveEvidence>,
-    of: &Objective,
-    looks: &[u32],
-    trials: usize,
-) -> bool {
-    let Some(index) = looks.iter().position(|look| *look as usize == trials) else { return false };
+fn breaks_typically(seen: &[(u64, u64)], of: &Objective, looks: &[u32]) -> bool {
+    let Some(index) = looks.iter().position(|look| *look as usize == seen.len()) else { return false };
     let budget = of.budget().fraction();
-    let headroom = |e: &ObjectiveEvidence| match e.violations {
+    let headroom = |(n, violations): &(u64, u64)| match violations {
         0 => HEADROOM_LIMIT,
-        violations => (budget * e.n as f64 / violations as f64).ln().clamp(-HEADROOM_LIMIT, HEADROOM_LIMIT),
+        violations => (budget * *n as f64 / *violations as f64).ln().clamp(-HEADROOM_LIMIT, HEADROOM_LIMIT),
     };
-    let headrooms: Vec<f64> = found.map(headroom).collect();
+    let headrooms: Vec<f64> = seen.iter().map(headroom).collect();
     // One trial is all that a look at one can ask.
     headrooms.len() < 2 || mean_interval(&headrooms, look_alpha(looks, index)).is_some_and(|found| found.upper < 0.0)
 }
@@ -154,12 +153,7 @@ fn decide(counts: Counts, of: &Objective, alpha_pass: f64, alpha_fail: f64) -> D
 }
 
 /// The first look that decides, else the last that the trials allow. Where nothing is tolerated every trial is read.
-fn at_looks(
-    trials: &[&TrialRecord],
-    looks: &[u32],
-    of: &Objective,
-    judge: impl Fn(&[&TrialRecord], f64) -> Pooled,
-) -> Option<Pooled> {
+fn at_looks<T>(trials: &[T], looks: &[u32], of: &Objective, judge: impl Fn(&[T], f64) -> Pooled) -> Option<Pooled> {
     if of.budget().ppm() == 0 {
         let first = looks.first().copied().unwrap_or(1) as usize;
         let found = judge(trials, ALPHA);

@@ -15,6 +15,9 @@ pub struct Measured {
     /// In the order in which they were made.
     made: Vec<(Part, Load, TrialRecord)>,
     steps: BTreeMap<Load, Vec<Trial>>,
+    against: BTreeMap<Load, Vec<Trial>>,
+    curve: BTreeMap<Load, Vec<Trial>>,
+    confirm: BTreeMap<Load, Vec<Trial>>,
     searches: Vec<SearchRecord>,
     /// The requests of the search's last load, in case its trial is repeated.
     last: Vec<Trial>,
@@ -31,6 +34,9 @@ impl Measured {
         self.made.push((part, load, record.clone()));
         match part {
             Part::Step => self.steps.entry(load).or_default().push((record, requests)),
+            Part::Against => self.against.entry(load).or_default().push((record, requests)),
+            Part::Curve => self.curve.entry(load).or_default().push((record, requests)),
+            Part::Confirm => self.confirm.entry(load).or_default().push((record, requests)),
             Part::Search => self.add_to_search(load, record, requests),
         }
     }
@@ -56,13 +62,32 @@ impl Measured {
     }
 
     /// One step for each load, measured or not.
-    pub fn steps(&mut self, loads: &[Load]) -> Vec<StepRecord> {
-        let step = |load: &Load| summarise_step(*load, &self.steps.remove(load).unwrap_or_default(), None);
-        loads.iter().map(step).collect()
+    pub fn steps(&self, loads: &[Load]) -> Vec<StepRecord> {
+        let trials = |load: &Load| self.steps.get(load).map(Vec::as_slice).unwrap_or_default();
+        loads.iter().map(|load| summarise_step(*load, trials(load), None)).collect()
+    }
+
+    /// The trials against the baseline's capacity.
+    pub fn against(&self) -> Vec<StepRecord> {
+        summaries(&self.against)
+    }
+
+    /// The headroom curve, as far as it was measured.
+    pub fn curve(&self) -> Vec<StepRecord> {
+        summaries(&self.curve)
+    }
+
+    /// The trials that confirm a suspected loss.
+    pub fn confirm(&self) -> Vec<StepRecord> {
+        summaries(&self.confirm)
     }
 
     /// The searches that were begun.
-    pub fn searches(&mut self) -> Vec<SearchRecord> {
-        std::mem::take(&mut self.searches)
+    pub fn searches(&self) -> Vec<SearchRecord> {
+        self.searches.clone()
     }
+}
+
+fn summaries(steps: &BTreeMap<Load, Vec<Trial>>) -> Vec<StepRecord> {
+    steps.iter().map(|(load, trials)| summarise_step(*load, trials, None)).collect()
 }

@@ -74,6 +74,8 @@ fn trial(contract: &Contract, planned: &PlannedTrial, quantile_ns: u64) -> Trial
         held: None,
         drift: Some(DriftRecord { slope_per_s: 0.0, t: 0.0, growth: 0.0, drifting: false }),
         resources: Vec::new(),
+        metrics: std::collections::BTreeMap::new(),
+        ratios: std::collections::BTreeMap::new(),
         unstable: Vec::new(),
         health: HealthRecord::default(),
     };

@@ -24,7 +24,7 @@ pub use profile::{
     Batch, Drawn, DrawnLengths, Fault, Model, Nanos, Profile, ProfileError, PromptTokens, Queue, ServiceTime,
     SharePart, Slots, What, When, parse_profile, profile_schema,
 };
-pub use rehearsal::{Stage, rehearse, rehearse_trial};
+pub use rehearsal::{Stage, rehearse, rehearse_against, rehearse_trial};
 pub use server::{ExitRequested, Server};
 
 #[cfg(test)]

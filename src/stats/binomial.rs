@@ -32,7 +32,8 @@ impl Counts {
 }
 
 /// What counts decide at a stated level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// The share of violations is below the budget.
     Pass,

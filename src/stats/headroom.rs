@@ -1,6 +1,7 @@
 //! Whether a load holds in a typical run, from the headroom of several trials (method, section 8).
 
-use super::{Decision, Estimate, student::t_quantile};
+use super::student::{deviation, t_interval};
+use super::{Decision, Estimate};
 
 /// A headroom is held to this on both sides, which is what an infinite and a zero quantile have.
 pub const HEADROOM_LIMIT: f64 = std::f64::consts::LN_10;
@@ -79,19 +80,7 @@ fn look(trials: &[TrialHeadroom], alpha: f64) -> Option<HeadroomLook> {
 
 /// The mean of one logarithm for each trial with its t interval, each bound at `1 − alpha`; `None` with fewer than two.
 pub fn mean_interval(values: &[f64], alpha: f64) -> Option<Estimate> {
-    let count = u32::try_from(values.len()).ok().filter(|count| *count >= 2)?;
-    let n = f64::from(count);
-    let point = values.iter().sum::<f64>() / n;
-    let width = t_quantile(1.0 - alpha, count - 1) * deviation(values).max(LEAST_DEVIATION) / n.sqrt();
-    let (lower, upper) = (point - width, point + width);
-    Some(Estimate { point, lower, upper, confidence: 1.0 - alpha, n, method: "t interval" })
-}
-
-/// The standard deviation of a sample of at least two.
-fn deviation(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() as f64 - 1.0)).sqrt()
+    t_interval(values, alpha, LEAST_DEVIATION)
 }
 
 /// Trials that would probably decide, were their mean and deviation the true ones: `⌈((t(1−α) + 0.84)·sd / |m|)²⌉` with the

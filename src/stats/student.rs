@@ -1,5 +1,6 @@
-//! Student's t: the quantile that an interval from a few trials needs.
+//! Student's t: the quantile that an interval from a few trials needs, and that interval.
 
+use super::Estimate;
 use super::beta::beta_tails;
 
 /// The quantile `t(p; ν)` of Student's distribution with `freedom` degrees of freedom, for `p` from 0.5 to below 1.
@@ -21,6 +22,24 @@ pub fn t_quantile(p: f64, freedom: u32) -> f64 {
         if above(middle) > wanted { low = middle } else { high = middle }
     }
     high
+}
+
+/// The mean of one number for each trial with its t interval, each bound at `1 − alpha`: `m ∓ t(1−α; R−1) · max(sd, least) / √R`.
+/// `None` with fewer than two. A standard deviation below `least` is not believed.
+pub fn t_interval(values: &[f64], alpha: f64, least: f64) -> Option<Estimate> {
+    let count = u32::try_from(values.len()).ok().filter(|count| *count >= 2)?;
+    let n = f64::from(count);
+    let point = values.iter().sum::<f64>() / n;
+    let width = t_quantile(1.0 - alpha, count - 1) * deviation(values).max(least) / n.sqrt();
+    let (lower, upper) = (point - width, point + width);
+    Some(Estimate { point, lower, upper, confidence: 1.0 - alpha, n, method: "t interval" })
+}
+
+/// The standard deviation of a sample of at least two.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
 #[cfg(test)]

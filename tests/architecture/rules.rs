@@ -35,9 +35,26 @@ pub(crate) const NODES: &[Node] = &[
     pure("observe", &["units", "audio"]),
     pure("judge::verdict", &["units"]),
     pure("contract", &["units", "audio", "schedule", "workload", "observe", "judge::verdict"]),
-    pure("record", &["units", "stats", "schedule", "observe", "contract", "judge::verdict"]),
-    pure("search", &["units", "stats", "schedule", "contract", "record", "judge::verdict"]),
-    pure("judge", &["units", "stats", "schedule", "observe", "contract", "record", "search", "judge::verdict"]),
+    pure("record", &["units", "audio", "stats", "schedule", "observe", "contract", "judge::verdict"]),
+    // What the trials at one load decide together is asked by the search, and by whoever compares with an old capacity.
+    pure("search::hold", &["units", "stats", "contract", "record", "judge::verdict"]),
+    pure("compare", &["units", "stats", "schedule", "contract", "record", "search::hold", "judge::verdict"]),
+    pure("search", &["units", "stats", "schedule", "contract", "record", "search::hold", "compare", "judge::verdict"]),
+    pure(
+        "judge",
+        &[
+            "units",
+            "stats",
+            "schedule",
+            "observe",
+            "contract",
+            "record",
+            "search",
+            "search::hold",
+            "compare",
+            "judge::verdict",
+        ],
+    ),
     pure(
         "report",
         &[
@@ -49,6 +66,8 @@ pub(crate) const NODES: &[Node] = &[
             "contract",
             "record",
             "search",
+            "search::hold",
+            "compare",
             "judge",
             "judge::verdict",
         ],
@@ -76,6 +95,10 @@ pub(crate) const NODES: &[Node] = &[
     shell("endpoint", &["units", "observe", "contract", "record"]),
     // A page of numbers is asked for with the same client, headers and masks as the endpoint's own pages.
     shell("probe", &["units", "contract", "record", "endpoint"]),
+    // Under which circumstances a run was made: asked of the machine, the endpoint and the repository.
+    shell("fingerprint", &["units", "observe", "contract", "record", "endpoint", "probe"]),
+    // Where records are kept, and which one fits.
+    shell("baseline", &["units", "contract", "record", "record::store", "judge::verdict"]),
     shell(
         "simulate",
         &[
@@ -110,7 +133,11 @@ pub(crate) const NODES: &[Node] = &[
             "judge",
             "report",
             "record::store",
+            "compare",
+            "search::hold",
             "probe",
+            "fingerprint",
+            "baseline",
             "endpoint",
             "simulate",
             "simulate::profile",
@@ -142,6 +169,8 @@ const IMPURE_PATHS: &[(&str, &str)] = &[
     ("hyper_util", "opens sockets"),
     ("jiff", "reads a clock and the time zone"),
     ("nix", "reaches into the system"),
+    ("object_store", "opens sockets"),
+    ("octocrab", "opens sockets"),
     ("rand", "is random; take a seed and `schedule::Words`"),
     ("reqwest", "opens sockets"),
     ("rustls", "belongs to sockets"),
@@ -150,6 +179,7 @@ const IMPURE_PATHS: &[(&str, &str)] = &[
     ("tokio", "is a runtime with a clock and sockets"),
     ("tokio_rustls", "opens sockets"),
     ("tokio_util", "belongs to a runtime"),
+    ("zip", "is for what comes from elsewhere"),
 ];
 
 /// Exceptions to them: the calendar is arithmetic, and only `now` reads the clock (see [`CLOCK_FUNCTION`]).

@@ -2,11 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
 mod accuracy;
+mod artifact;
 mod audit;
 mod bad_input;
+mod baseline;
 mod capacity;
 #[path = "../support/client.rs"]
 mod client;
+mod compare;
 mod dialects;
 mod endpoint;
 mod engines;
@@ -17,14 +20,18 @@ mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
+mod pair;
 mod prometheus;
 #[path = "../support/queues.rs"]
 mod queues;
 mod real;
 mod realtime;
+#[path = "../support/records.rs"]
+mod records;
 mod resources;
 #[path = "../support/run.rs"]
 mod run;
+mod s3;
 mod scene;
 mod scripted;
 mod secrets;

@@ -2,6 +2,7 @@
 //! `_MODEL`. What our records say is held against what the servers say by themselves.
 
 mod metrics;
+mod s3;
 mod text;
 mod voice;
 

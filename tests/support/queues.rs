@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use goodput::contract::{Budget, Contract, Objective, RequestMetric, Search, Traffic, parse};
+use goodput::contract::{
+    BaselinePlan, Budget, Contract, FingerprintKeys, Objective, Plan, RequestMetric, Search, Traffic, Within, parse,
+};
 use goodput::judge::Status;
-use goodput::record::RunResult;
+use goodput::record::{BaselineRecord, BaselineUse, Change, Chosen, RunResult, Why};
 use goodput::schedule::segment_nanos;
 use goodput::schedule::{Arrival, ArrivalProcess, PlannedTrial, Schedule, Segment, TrialCounts, TrialShape, Words};
-use goodput::simulate::{Profile, Stage, parse_profile};
+use goodput::simulate::{Profile, Stage, parse_profile, rehearse, rehearse_against};
 use goodput::units::{Load, Rate, Share};
 use serde_json::{Value, json};
 
@@ -81,6 +83,80 @@ impl Queue {
             profile = profile.slowed((noise * normal(&mut words)).exp());
         }
         Stage { profile, schedule: self.shape.and_then(|shape| gamma_gaps(shape, planned)) }
+    }
+}
+
+/// Trials of a change are numbered from here, so that their noise is not that of the baseline's.
+const CHANGE: u32 = 10_000;
+
+/// A queue with the baseline that a nightly run of it left.
+pub(crate) struct Nightly {
+    pub(crate) queue: Queue,
+    pub(crate) contract: Contract,
+    pub(crate) record: BaselineRecord,
+    noise: f64,
+}
+
+impl Nightly {
+    /// Searches the capacity on five schedules at 3 %, and measures the headrooms around it. What must hold is well below.
+    pub(crate) fn new(queue: Queue, counts: TrialCounts, seed: u64, noise: f64) -> Self {
+        let mut contract = queue.contract(rate(0.6 * queue.capacity), counts, seed);
+        search(&mut contract, 0.25 * queue.capacity, 8.0 * queue.capacity, 0.03, 5);
+        contract.baseline = Some(five_percent());
+        // A request is good when it meets what most of them must.
+        contract.slo.request = queue.objectives.iter().filter_map(Objective::limit).collect();
+        let result = rehearse(&contract, Plan::Baseline, |planned| queue.stage(planned, noise)).unwrap();
+        Self { record: BaselineRecord::of(&result), queue, contract, noise }
+    }
+
+    /// A pull request whose endpoint takes `slowdown` times as long, on the machine as it is now.
+    pub(crate) fn change(&self, slowdown: f64) -> RunResult {
+        self.run(&self.contract, Plan::Check, slowdown, Why::ExactBase, self.record.clone())
+    }
+
+    /// The same against trials of the endpoint without the change, made side by side at a load.
+    pub(crate) fn change_in_pairs(&self, at: Rate, slowdown: f64) -> RunResult {
+        let Traffic::Open { counts, .. } = self.contract.traffic else { panic!("an open loop") };
+        let mut contract = self.queue.contract(at, counts, self.contract.workload.seed);
+        contract.baseline.clone_from(&self.contract.baseline);
+        contract.slo.request = self.contract.slo.request;
+        // One look at five pairs: both sides make as many trials whatever they show.
+        contract.evidence.looks = vec![5];
+        let base = rehearse(&contract, Plan::Check, |planned| self.queue.stage(planned, self.noise)).unwrap();
+        self.run(&contract, Plan::Check, slowdown, Why::Paired, BaselineRecord::of(&base))
+    }
+
+    fn run(&self, contract: &Contract, plan: Plan, slowdown: f64, why: Why, record: BaselineRecord) -> RunResult {
+        let chosen = Chosen { store: "file".to_owned(), place: "here".to_owned(), why, age_s: 0 };
+        let used = BaselineUse { record: Some(record), chosen: Some(chosen), ..BaselineUse::default() };
+        rehearse_against(contract, plan, used, |planned| self.stage(planned, slowdown)).unwrap()
+    }
+
+    /// What a trial of the change meets.
+    pub(crate) fn stage(&self, planned: &PlannedTrial, slowdown: f64) -> Stage {
+        let planned = PlannedTrial { trial: planned.trial + CHANGE, ..*planned };
+        let stage = self.queue.stage(&planned, self.noise);
+        Stage { profile: stage.profile.slowed(slowdown), ..stage }
+    }
+}
+
+/// The rows of a comparison of one figure.
+pub(crate) fn changes<'a>(result: &'a RunResult, metric: &str) -> Vec<&'a Change> {
+    let all = result.comparison.iter().flat_map(|comparison| &comparison.changes);
+    all.filter(|change| change.metric == metric).collect()
+}
+
+/// A margin of 5 %, and nothing else.
+pub(crate) fn five_percent() -> BaselinePlan {
+    BaselinePlan {
+        margin: share(0.05),
+        from: Vec::new(),
+        within: Within { commits: 50, days: 30 },
+        latency: Vec::new(),
+        fingerprint: FingerprintKeys::default(),
+        release: None,
+        accepted: None,
+        pair: None,
     }
 }
 

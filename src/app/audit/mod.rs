@@ -119,7 +119,7 @@ async fn climb(stage: &Stage, to: Rate, teller: &Teller, interrupt: &Interrupt) 
             let planned = plan(rate, made.len() as u32);
             let progress = Arc::new(Progress::default());
             let told = async {
-                teller.follow(planned, Part::Step, Arc::clone(&progress)).await;
+                teller.follow("", planned, Part::Step, Arc::clone(&progress)).await;
                 std::future::pending().await
             };
             let (record, heard) = tokio::select! {

@@ -33,7 +33,7 @@ impl Meaning<'_> {
         let has_proxy = self.is_written(written.proxy.as_ref(), "/endpoint/proxy");
         let proxy = self.proxy(written.proxy.as_deref());
         let has_launch = self.is_written(written.launch.as_ref(), "/endpoint/launch");
-        let launch = written.launch.and_then(|launch| self.launch(launch, known.protocol));
+        let launch = written.launch.and_then(|launch| self.launch(launch, known.protocol, "/endpoint/launch"));
         let (input_audio, output_audio) = self.audio(written.audio.unwrap_or_default(), known.protocol);
         if let (Some(Protocol::OpenaiRealtime), Some(raw::HttpVersion::Http2)) = (known.protocol, written.http) {
             self.fault("/endpoint/http", "a WebSocket is opened over HTTP/1.1; remove the key");
@@ -160,8 +160,8 @@ impl Meaning<'_> {
         Some(idle)
     }
 
-    fn launch(&mut self, written: raw::Launch, protocol: Option<Protocol>) -> Option<Launch> {
-        let pointer = "/endpoint/launch";
+    /// An endpoint to start, written at `pointer`.
+    pub(super) fn launch(&mut self, written: raw::Launch, protocol: Option<Protocol>, pointer: &str) -> Option<Launch> {
         let command_at = join(pointer, "command");
         let has_command = self.is_written(written.command.as_ref(), &command_at);
         let has_simulate = self.is_written(written.simulate.as_ref(), &join(pointer, "simulate"));
@@ -186,8 +186,8 @@ impl Meaning<'_> {
             None => self.command(written.command, &command_at).map(LaunchWhat::Command),
         };
         let ready = written.ready.unwrap_or_default();
-        let ready_path = self.ready_path(ready.path);
         let ready_at = join(pointer, "ready");
+        let ready_path = self.ready_path(ready.path, &join(&ready_at, "path"));
         let within = self.above_zero(ready.within.as_ref(), &join(&ready_at, "within"), DEFAULT_READY_WITHIN);
         let first_token = ready.first_token_within.as_ref();
         let first_token =
@@ -202,10 +202,10 @@ impl Meaning<'_> {
         })
     }
 
-    fn ready_path(&mut self, written: Option<String>) -> Option<String> {
+    fn ready_path(&mut self, written: Option<String>, pointer: &str) -> Option<String> {
         let path = written?;
         if !path.starts_with('/') || path.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            self.fault("/endpoint/launch/ready/path", "not a path on the endpoint's host; write it as in `/health`");
+            self.fault(pointer, "not a path on the endpoint's host; write it as in `/health`");
             return None;
         }
         Some(path)

@@ -1,5 +1,6 @@
 //! From what is written to what it means. All faults of meaning are collected; nothing stops at the first.
 
+mod baseline;
 mod endpoint;
 mod evidence;
 mod headers;
@@ -7,12 +8,15 @@ mod resources;
 mod slo;
 mod sources;
 mod stability;
+mod stores;
 mod traffic;
 mod workload;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+
+pub use baseline::MARGIN_PPM;
 
 use super::document::{Node, join};
 use super::fault::{Fault, printable};
@@ -74,6 +78,7 @@ impl<'a> Meaning<'a> {
         let evidence = self.evidence(&how, at, traffic.as_ref());
         self.reachable(slo.as_ref(), traffic.as_ref(), evidence.as_ref());
         let stability = self.stability(written.stability.unwrap_or_default(), slo.as_ref(), endpoint.as_ref());
+        let baseline = self.baseline(written.baseline, known, endpoint.as_ref());
         Some(Contract {
             name: name?,
             endpoint: endpoint?,
@@ -83,6 +88,7 @@ impl<'a> Meaning<'a> {
             slo: slo?,
             stability: stability?,
             resources: resources?,
+            baseline: baseline?,
             samples: samples(written.samples),
             policy: policy(written.policy),
         })
@@ -187,9 +193,11 @@ fn samples(written: Option<raw::Samples>) -> Samples {
 }
 
 fn policy(written: Option<raw::Policy>) -> Policy {
-    let unknown = match written.and_then(|policy| policy.unknown) {
-        None | Some(raw::UnknownPolicy::Block) => UnknownPolicy::Block,
+    let of = |written: Option<raw::UnknownPolicy>, default| match written {
+        None => default,
+        Some(raw::UnknownPolicy::Block) => UnknownPolicy::Block,
         Some(raw::UnknownPolicy::Warn) => UnknownPolicy::Warn,
     };
-    Policy { unknown }
+    let (unknown, missing) = written.map_or((None, None), |policy| (policy.unknown, policy.missing_baseline));
+    Policy { unknown: of(unknown, UnknownPolicy::Block), missing_baseline: of(missing, UnknownPolicy::Warn) }
 }

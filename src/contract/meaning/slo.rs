@@ -111,7 +111,7 @@ impl Meaning<'_> {
     }
 
     /// Tells where a protocol cannot show a metric, with what to use instead.
-    fn fits_protocol(&mut self, metric: RequestMetric, known: Known, pointer: &str) -> bool {
+    pub(super) fn fits_protocol(&mut self, metric: RequestMetric, known: Known, pointer: &str) -> bool {
         let misfit = known.protocol.and_then(|protocol| misfit(metric, protocol));
         let fits = misfit.is_none();
         if let Some(message) = misfit {
@@ -141,30 +141,19 @@ impl Meaning<'_> {
     }
 
     fn objective(&mut self, written: &raw::Objective, pointer: &str, known: Known, limited: bool) -> Option<Objective> {
-        let metric = match written.metric? {
-            Metric::Ttft => RequestMetric::Ttft,
-            Metric::FirstAnswer => RequestMetric::FirstAnswer,
-            Metric::FirstAudio => RequestMetric::FirstAudio,
-            Metric::Tpot => RequestMetric::Tpot,
-            Metric::Itl => RequestMetric::Itl,
-            Metric::E2e => RequestMetric::E2e,
-            Metric::Rtf => RequestMetric::Rtf,
-            Metric::Underrun => RequestMetric::Underrun,
-            Metric::SuccessRate => {
-                return self
-                    .floor("success_rate", written, pointer)
-                    .map(|at_least| Objective::SuccessRate { at_least });
-            }
-            Metric::Attainment => {
-                if !limited {
-                    let message = "`attainment` is the share of requests within the limits of `slo.request`, and none is set; \
-                        write one, as in `request: { ttft: 3s }`, or use `success_rate`";
-                    self.fault(&join(pointer, "metric"), message);
-                }
-                return self.floor("attainment", written, pointer).map(|at_least| Objective::Attainment { at_least });
-            }
-        };
-        self.percentile_of(metric, written, pointer, known)
+        let written_metric = written.metric?;
+        if let Some(metric) = written_metric.of_requests() {
+            return self.percentile_of(metric, written, pointer, known);
+        }
+        if written_metric == Metric::SuccessRate {
+            return self.floor("success_rate", written, pointer).map(|at_least| Objective::SuccessRate { at_least });
+        }
+        if !limited {
+            let message = "`attainment` is the share of requests within the limits of `slo.request`, and none is set; \
+                write one, as in `request: { ttft: 3s }`, or use `success_rate`";
+            self.fault(&join(pointer, "metric"), message);
+        }
+        self.floor("attainment", written, pointer).map(|at_least| Objective::Attainment { at_least })
     }
 
     fn percentile_of(

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use url::Host;
-
 use super::Meaning;
 use super::sources::DEFAULT_TIMEOUT;
 use crate::contract::document::join;
@@ -19,7 +17,10 @@ use crate::contract::source::{
 const LAST_XID: &str = "DCGM_FI_DEV_XID_ERRORS";
 
 /// The rows that a verdict has of itself.
-const ROWS: [&str; 6] = ["all_limits", "capacity", "endpoint", "plausibility", "load_generator", "completeness"];
+const ROWS: [&str; 7] =
+    ["all_limits", "capacity", "endpoint", "plausibility", "load_generator", "completeness", "baseline"];
+/// What the names of the rows of a comparison end with.
+const CHANGE: &str = "_change";
 
 impl Meaning<'_> {
     /// The rows, with those that come by themselves; `None` when one is wrong. Their names must differ from those of the
@@ -39,7 +40,7 @@ impl Meaning<'_> {
         for (index, row) in written.into_iter().enumerate() {
             let pointer = join("/stability", &index.to_string());
             if let Some(name) = row.as_ref().and_then(|row| row.name.as_ref())
-                && !names.insert(name.0.clone())
+                && (!names.insert(name.0.clone()) || name.0.ends_with(CHANGE))
             {
                 let message = format!("the name `{}` is used by another row of the verdict; write another", name.0);
                 self.fault(&join(&pointer, "name"), message);
@@ -165,7 +166,7 @@ fn automatic(endpoint: Option<&Endpoint>) -> Vec<StabilityRow> {
     };
     let row = |name: &str, probe| StabilityRow { name: name.to_owned(), probe, automatic: true };
     if endpoint.launch.is_none() {
-        let port = endpoint.url.port_or_known_default().filter(|_| is_local(endpoint));
+        let port = endpoint.url.port_or_known_default().filter(|_| endpoint.is_on_loopback());
         return port.map(|port| row("endpoint_process", same(ProcessOf::Port(port)))).into_iter().collect();
     }
     let group = CgroupSource { of: CgroupOf::Process(ProcessOf::Endpoint), field: CgroupField::OomKill };
@@ -176,14 +177,4 @@ fn automatic(endpoint: Option<&Endpoint>) -> Vec<StabilityRow> {
             StabilityProbe::Counter { probe: probe(Source::Cgroup(group)), across: Across::Sum, max_increase: 0.0 },
         ),
     ]
-}
-
-/// Whether the endpoint is asked on this very machine.
-fn is_local(endpoint: &Endpoint) -> bool {
-    match endpoint.url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }

@@ -3,6 +3,8 @@
 //! Every field is optional here, also the required ones: what the schema refused is taken out before the rest is read, so that
 //! mistakes of form and of meaning are told in one go. A `None` in a required place is therefore never told again.
 
+mod accepted;
+mod baseline;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub(in crate::contract) use accepted::*;
+pub(in crate::contract) use baseline::*;
 pub(in crate::contract) use sources::*;
 
 use super::metric::RequestMetric;
@@ -44,6 +48,8 @@ pub(in crate::contract) struct Contract {
     pub(in crate::contract) stability: Option<Vec<Option<StabilityRow>>>,
     /// What is sampled while trials run.
     pub(in crate::contract) resources: Option<Resources>,
+    /// With what a run is compared, and which loss still passes.
+    pub(in crate::contract) baseline: Option<Baseline>,
     /// How many full replies to keep as evidence.
     pub(in crate::contract) samples: Option<Samples>,
     /// What follows from a verdict that is not clear.
@@ -435,6 +441,23 @@ pub(in crate::contract) enum Metric {
     Attainment,
 }
 
+impl Metric {
+    /// The metric of requests; `None` of a share.
+    pub(in crate::contract) fn of_requests(self) -> Option<RequestMetric> {
+        match self {
+            Self::Ttft => Some(RequestMetric::Ttft),
+            Self::FirstAnswer => Some(RequestMetric::FirstAnswer),
+            Self::FirstAudio => Some(RequestMetric::FirstAudio),
+            Self::Tpot => Some(RequestMetric::Tpot),
+            Self::Itl => Some(RequestMetric::Itl),
+            Self::E2e => Some(RequestMetric::E2e),
+            Self::Rtf => Some(RequestMetric::Rtf),
+            Self::Underrun => Some(RequestMetric::Underrun),
+            Self::SuccessRate | Self::Attainment => None,
+        }
+    }
+}
+
 /// How many full replies to keep as evidence.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -451,6 +474,9 @@ pub(in crate::contract) struct Policy {
     /// Whether UNKNOWN blocks.
     #[schemars(extend("default" = "block"))]
     pub(in crate::contract) unknown: Option<UnknownPolicy>,
+    /// Whether it blocks that there is no baseline yet.
+    #[schemars(extend("default" = "warn"))]
+    pub(in crate::contract) missing_baseline: Option<UnknownPolicy>,
 }
 
 /// Whether UNKNOWN blocks.

@@ -5,6 +5,7 @@
 
 mod budget;
 mod change;
+mod comparison;
 mod floor;
 mod objectives;
 mod search;
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 pub use budget::{BudgetForecast, Fit};
 pub use change::{Change, PlanBudget};
+pub use comparison::ComparisonForecast;
 pub use floor::FloorForecast;
 pub use objectives::ObjectiveForecast;
 pub use search::{SearchForecast, SearchedAt};
@@ -70,6 +72,8 @@ pub struct Forecast {
     pub steps: Vec<StepForecast>,
     /// The search, where the plan makes one.
     pub search: Option<SearchForecast>,
+    /// What comparing with a baseline costs, where the contract asks for it.
+    pub comparison: Option<ComparisonForecast>,
     /// All of it.
     pub total: Cost,
     /// What the plan may take.
@@ -124,10 +128,12 @@ pub fn forecast(contract: &Contract, plan: Plan) -> Forecast {
     let campaign = Campaign::new(contract, plan);
     let objectives = objectives::forecast(contract, plan);
     let total = cost(contract, plan);
+    let steps = steps(contract, &campaign);
     Forecast {
         plan,
         claim: contract.evidence.claim,
-        steps: steps(contract, &campaign),
+        comparison: comparison::forecast(contract, &campaign, &steps),
+        steps,
         search: search::forecast(contract, &campaign),
         total,
         budget: budget::forecast(contract, plan, total.load_time_ns),
@@ -163,8 +169,11 @@ fn cost(contract: &Contract, plan: Plan) -> Cost {
     let campaign = Campaign::new(contract, plan);
     let steps = steps(contract, &campaign);
     let search = search::forecast(contract, &campaign);
-    let trials = steps.iter().map(|step| step.trials).chain(search.iter().map(|search| search.trials)).sum::<Span>();
+    let comparison = comparison::forecast(contract, &campaign, &steps);
+    let trials = steps.iter().map(|step| step.trials).chain(search.iter().map(|search| search.trials));
+    let trials: Span = trials.chain(comparison.iter().map(ComparisonForecast::trials)).sum();
     let times = steps.iter().map(|step| step.load_time_ns).chain(search.iter().map(|search| search.load_time_ns));
+    let times = times.chain(comparison.iter().map(|comparison| comparison.load_time_ns));
     let per_trial = steps.first().and_then(|step| step.requests).map(TrialCounts::total);
     Cost { trials, requests: per_trial.map(|requests| trials.times(requests)), load_time_ns: times.sum() }
 }

@@ -1,4 +1,5 @@
 mod capacity;
+mod change;
 mod generator;
 mod resources;
 mod several;
@@ -21,7 +22,7 @@ use crate::contract::{
 use crate::observe::{Outcome, Protocol};
 use crate::record::{
     AloneCounts, BudgetRecord, Completeness, DriftRecord, EndpointKind, EndpointRecord, HealthRecord,
-    ObjectiveEvidence, ProbeKind, ProbeRecord, Quantiles, Readiness, Reading, Stop, WindowCounts,
+    ObjectiveEvidence, Origin, ProbeKind, ProbeRecord, Quantiles, Readiness, Reading, Stop, WindowCounts,
 };
 use crate::schedule::{ArrivalProcess, TrialCounts};
 use crate::units::{Digest, Load, Rate, Share};
@@ -80,8 +81,9 @@ fn contract() -> Contract {
         evidence: one_schedule(),
         stability: vec![row("restarts", counter), row("health", StabilityProbe::ExitCode { command, timeout })],
         resources: Vec::new(),
+        baseline: None,
         samples: Samples { keep: 0 },
-        policy: Policy { unknown: UnknownPolicy::Block },
+        policy: Policy { unknown: UnknownPolicy::Block, missing_baseline: UnknownPolicy::Warn },
     }
 }
 
@@ -138,6 +140,8 @@ fn trial() -> TrialRecord {
         objectives: vec![evidence("ttft_p99", N, 0, Some(312_000_000)), evidence("success_rate", N, 0, None)],
         drift: Some(DriftRecord { slope_per_s: 0.0, t: 0.0, growth: 0.0, drifting: false }),
         resources: Vec::new(),
+        metrics: std::collections::BTreeMap::new(),
+        ratios: std::collections::BTreeMap::new(),
         unstable: Vec::new(),
         health: HealthRecord {
             dispatch_lag: lag(),
@@ -181,6 +185,7 @@ fn probe_failure(why: &str) -> Option<Reading> {
 /// A run in which everything held.
 fn result() -> RunResult {
     let probe = |name: &str, kind, max_increase| ProbeRecord {
+        anew: Vec::new(),
         name: name.to_owned(),
         kind,
         source: "command".to_owned(),
@@ -201,6 +206,7 @@ fn result() -> RunResult {
         plan_digest: Digest::of(b"plan"),
         workload_digest: Digest::of(b"workload"),
         fingerprint: None,
+        origin: Origin::default(),
         endpoint: EndpointRecord {
             url: "http://127.0.0.1:8000".to_owned(),
             protocol: "openai-chat".to_owned(),
@@ -217,6 +223,12 @@ fn result() -> RunResult {
         budget: BudgetRecord::default(),
         searches: Vec::new(),
         steps: vec![step(load(4)), step(load(6))],
+        curve: Vec::new(),
+        baseline: None,
+        against: Vec::new(),
+        confirm: Vec::new(),
+        calibration: None,
+        comparison: None,
         capacity: None,
         probes: vec![probe("restarts", ProbeKind::Counter, Some(0.0)), probe("health", ProbeKind::ExitCode, None)],
         completeness: Completeness::default(),
@@ -326,7 +338,7 @@ proptest! {
             at_load(&mut run).objectives[0] = evidence("ttft_p99", n, x.min(n), Some(1));
             match judge(&contract(), &run).checks[0].status {
                 Status::Pass => 0,
-                Status::Unknown => 1,
+                Status::Unknown | Status::Accepted => 1,
                 Status::Fail => 2,
             }
         };

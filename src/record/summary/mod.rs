@@ -92,6 +92,7 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
     let scheduled = facts.scheduled_in_window.unwrap_or(0).max(rows.len() as u64);
     let unrecorded = scheduled - rows.len() as u64;
     let window = InOrder::of(accumulator, facts.load);
+    let (metrics, ratios) = metrics(&[accumulator], unrecorded);
     let mut record = TrialRecord {
         trial: facts.trial,
         seed: facts.seed,
@@ -106,6 +107,8 @@ pub fn summarise_trial(slo: &Slo, facts: &TrialFacts, accumulator: &TrialAccumul
         headroom: None,
         held: None,
         drift: drift_record(facts.load, &window),
+        metrics,
+        ratios,
         resources: facts.resources.clone(),
         unstable: facts.unstable.clone(),
         health: health::health(slo, facts, accumulator),
@@ -164,7 +167,9 @@ pub fn summarise_step(
 ) -> StepRecord {
     let pool = told(trials, |(trial, _)| trial);
     let totals = Totals::of(load, &pool);
-    let (metrics, ratios) = metrics(&pool);
+    let unrecorded = pool.iter().map(|(trial, requests)| trial.window.scheduled - requests.window.len() as u64).sum();
+    let requests: Vec<&TrialAccumulator> = pool.iter().map(|(_, requests)| requests).collect();
+    let (metrics, ratios) = metrics(&requests, unrecorded);
     StepRecord {
         load,
         offered: load.rate().and_then(|_| totals.per_second(totals.scheduled)),
@@ -266,12 +271,12 @@ fn reasoning_share(completed: &[&Completion]) -> Option<Share> {
     Share::of(reasoning, all)
 }
 
-type Pool<'a> = [&'a (TrialRecord, TrialAccumulator)];
-
-fn metrics(pool: &Pool<'_>) -> (BTreeMap<String, Quantiles>, BTreeMap<String, RatioQuantiles>) {
-    let rows = || pool.iter().flat_map(|(_, accumulator)| &accumulator.window);
-    let unrecorded =
-        pool.iter().map(|(trial, accumulator)| trial.window.scheduled - accumulator.window.len() as u64).sum();
+/// Quantiles by metric of the requests of one trial or of several; `unrecorded` more were scheduled.
+fn metrics(
+    pool: &[&TrialAccumulator],
+    unrecorded: u64,
+) -> (BTreeMap<String, Quantiles>, BTreeMap<String, RatioQuantiles>) {
+    let rows = || pool.iter().flat_map(|accumulator| &accumulator.window);
     let (mut metrics, mut ratios) = (BTreeMap::new(), BTreeMap::new());
     for metric in RequestMetric::ALL.into_iter().filter(|metric| applies(*metric, pool)) {
         let Some(found) = metric_quantiles(rows(), metric, unrecorded) else { continue };
@@ -285,7 +290,7 @@ fn metrics(pool: &Pool<'_>) -> (BTreeMap<String, Quantiles>, BTreeMap<String, Ra
         }
     }
     let mut gaps = GapHistogram::default();
-    pool.iter().for_each(|(_, accumulator)| gaps.merge(&accumulator.gaps));
+    pool.iter().for_each(|accumulator| gaps.merge(&accumulator.gaps));
     let lags = rows().filter_map(|row| row.send_lag()).collect();
     for (name, found) in [("inter_chunk", gaps.quantiles()), ("send_lag", quantiles(lags, 0))] {
         if let Some(found) = found {
@@ -297,8 +302,8 @@ fn metrics(pool: &Pool<'_>) -> (BTreeMap<String, Quantiles>, BTreeMap<String, Ra
 
 /// Whether a metric says something about these requests: a first answer only where reasoning came before one, and what
 /// belongs to sound or to streams only where a reply has it. Failed requests alone do not tell.
-fn applies(metric: RequestMetric, pool: &Pool<'_>) -> bool {
-    let mut rows = pool.iter().flat_map(|(_, accumulator)| &accumulator.window);
+fn applies(metric: RequestMetric, pool: &[&TrialAccumulator]) -> bool {
+    let mut rows = pool.iter().flat_map(|accumulator| &accumulator.window);
     match metric {
         RequestMetric::Ttft | RequestMetric::Tpot | RequestMetric::E2e => true,
         RequestMetric::FirstAnswer => rows.any(|row| row.measure(metric) != row.measure(RequestMetric::Ttft)),

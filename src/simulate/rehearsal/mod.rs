@@ -11,8 +11,8 @@ use super::profile::Profile;
 use crate::contract::{Contract, Plan, Slo};
 use crate::judge::conclude;
 use crate::record::{
-    BudgetRecord, Completeness, EndpointKind, EndpointRecord, HealthRecord, Hopeless, RESULT_SCHEMA, Readiness,
-    RunResult, TrialAccumulator, TrialFacts, TrialRecord, quantiles, summarise_trial,
+    BaselineUse, BudgetRecord, Completeness, EndpointKind, EndpointRecord, HealthRecord, Hopeless, Origin,
+    RESULT_SCHEMA, Readiness, RunResult, TrialAccumulator, TrialFacts, TrialRecord, quantiles, summarise_trial,
 };
 use crate::schedule::{PlannedTrial, Schedule, TrialShape};
 use crate::search::{Campaign, Measured, Next, Part};
@@ -85,14 +85,45 @@ fn ideal_health(schedule: &Schedule, window: u64) -> HealthRecord {
 }
 
 /// Carries out a whole run and judges it; `stage` says what each trial meets. `None` for a closed loop.
-pub fn rehearse(contract: &Contract, plan: Plan, mut stage: impl FnMut(&PlannedTrial) -> Stage) -> Option<RunResult> {
-    let campaign = Campaign::new(contract, plan);
+pub fn rehearse(contract: &Contract, plan: Plan, stage: impl FnMut(&PlannedTrial) -> Stage) -> Option<RunResult> {
+    carry_out(contract, plan, None, stage)
+}
+
+/// The same against a baseline: the run makes the trials that the comparison needs.
+pub fn rehearse_against(
+    contract: &Contract,
+    plan: Plan,
+    used: BaselineUse,
+    stage: impl FnMut(&PlannedTrial) -> Stage,
+) -> Option<RunResult> {
+    carry_out(contract, plan, Some(used), stage)
+}
+
+fn carry_out(
+    contract: &Contract,
+    plan: Plan,
+    used: Option<BaselineUse>,
+    mut stage: impl FnMut(&PlannedTrial) -> Stage,
+) -> Option<RunResult> {
+    let mut result = not_begun(contract, plan, used);
+    let campaign = Campaign::of(contract, &result);
     let mut measured = Measured::default();
     while let Next::Trial(planned, part) = campaign.next(&measured.tried()) {
         let (record, requests) = rehearse_trial(&contract.slo, &planned, part, stage(&planned))?;
         measured.add(part, planned.load, record, requests);
     }
-    let mut result = RunResult {
+    result.steps = measured.steps(&campaign.loads());
+    result.searches = measured.searches();
+    result.curve = measured.curve();
+    result.against = measured.against();
+    result.confirm = measured.confirm();
+    conclude(contract, &mut result);
+    Some(result)
+}
+
+/// The result of a run before its first trial.
+fn not_begun(contract: &Contract, plan: Plan, baseline: Option<BaselineUse>) -> RunResult {
+    RunResult {
         schema: RESULT_SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         name: contract.name.clone(),
@@ -105,18 +136,23 @@ pub fn rehearse(contract: &Contract, plan: Plan, mut stage: impl FnMut(&PlannedT
         plan_digest: Digest::of(&[]),
         workload_digest: Digest::of(&[]),
         fingerprint: None,
+        origin: Origin::default(),
         endpoint: simulated(contract),
         audit: None,
         stopped: None,
-        steps: measured.steps(&campaign.loads()),
-        searches: measured.searches(),
+        steps: Vec::new(),
+        searches: Vec::new(),
+        curve: Vec::new(),
+        baseline,
+        against: Vec::new(),
+        confirm: Vec::new(),
+        calibration: None,
+        comparison: None,
         capacity: None,
         probes: Vec::new(),
         completeness: Completeness::default(),
         verdict: None,
-    };
-    conclude(contract, &mut result);
-    Some(result)
+    }
 }
 
 fn simulated(contract: &Contract) -> EndpointRecord {

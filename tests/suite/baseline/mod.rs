@@ -1,0 +1,6 @@
+//! Which baseline a run is compared with, from real repositories.
+
+mod branch;
+mod choice;
+mod refused;
+mod scene;
