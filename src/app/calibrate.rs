@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::cli::{CalibrateArguments, DEFAULT_CALIBRATION, PlanFormat};
 use super::exit::{Exit, Failure};
-use super::gate::{print, store};
+use super::gate::{color, print, store, width};
 use super::interrupt::Interrupt;
 use super::pair::Duo;
 use super::prepare::read_contract;
@@ -13,8 +13,8 @@ use super::run::{Around, Side};
 use crate::compare::{calibrate as calibration_of, differences, pair_looks};
 use crate::contract::Plan;
 use crate::drive::open_file_limit;
-use crate::record::{Calibration, CalibrationRow, RecordStep, RunFolder, write_whole};
-use crate::report::{json, plain};
+use crate::record::{Calibration, RecordStep, RunFolder, write_whole};
+use crate::report::{calibration, json};
 use crate::search::Part;
 use crate::units::Share;
 
@@ -57,7 +57,7 @@ pub(super) async fn calibrate(arguments: &CalibrateArguments) -> Result<Exit, Fa
     let found = found(&base, &head, margin);
     write(&arguments.output, &found)?;
     print(&match arguments.output_format {
-        PlanFormat::Table => table(&found),
+        PlanFormat::Table => calibration(&found, width(), color()),
         PlanFormat::Json => json(&found),
     })?;
     teller.say(&format!("goodput: written to {}", arguments.output.display()));
@@ -101,37 +101,6 @@ fn write(path: &Path, found: &Calibration) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| unwritable(error.to_string()))?;
     }
     write_whole(path, json(found).as_bytes()).map_err(|error| unwritable(error.to_string()))
-}
-
-/// One line for each figure.
-fn table(found: &Calibration) -> String {
-    let looks: Vec<String> = found.looks.iter().map(u32::to_string).collect();
-    let mut text = format!(
-        "The endpoint against itself, with a margin of {} and looks at {} pairs:\n\n",
-        found.margin,
-        looks.join(", ")
-    );
-    for row in &found.rows {
-        text.push_str(&plain(&line(row)));
-        text.push('\n');
-    }
-    text
-}
-
-fn line(row: &CalibrationRow) -> String {
-    let unknown = || "not known".to_owned();
-    let share = |share: Option<Share>| share.map_or_else(unknown, |share| share.to_string());
-    let at = row.load.map_or_else(String::new, |load| format!(" at {load}"));
-    let spread = row.deviation.map_or_else(unknown, |deviation| format!("{:.2}%", 100.0 * deviation));
-    let drop = row.smallest_drop.map_or_else(|| "none up to half".to_owned(), |drop| drop.to_string());
-    let note = row.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-    format!(
-        "{}{at}: {} pairs, spread {spread}, false red {}, undecided {}, smallest detectable drop {drop}{note}",
-        row.metric,
-        row.pairs,
-        share(row.false_red),
-        share(row.undecided),
-    )
 }
 
 /// What was found on this machine before: the file named, or the usual one where it is.

@@ -8,6 +8,7 @@ use super::exit::Failure;
 use super::prepare::Source;
 use crate::baseline::{Question, Stated, age, choose, contract_at_base, read_record, unfit};
 use crate::contract::{BaselinePlan, PairWhen, Plan, from_value};
+use crate::fingerprint::beforehand;
 use crate::record::{BaselineUse, Chosen, Why};
 
 /// What the command line says of the baseline.
@@ -27,15 +28,19 @@ pub(super) struct Wanted<'a> {
 
 /// With what a run is compared; `None` where neither its contract nor the one at the base asks for a comparison.
 pub(super) async fn compared_with(source: &Source, wanted: Wanted<'_>) -> Result<Option<BaselineUse>, Failure> {
-    let stated = Stated::read(wanted.base, |name| std::env::var(name).ok()).map_err(Failure::usage)?;
+    let stated = Stated::read(wanted.base, |name| std::env::var(name).ok());
     let Some(baseline) = &source.loaded.contract.baseline else {
+        // A run that asks for no comparison does not end because an event cannot be read.
+        let Ok(stated) = stated else { return Ok(None) };
         return Ok(dropped(source, wanted, &stated).await);
     };
+    let stated = stated.map_err(Failure::usage)?;
     let is_paired = wanted.is_paired || baseline.pair.as_ref().is_some_and(|pair| pair.when == PairWhen::Always);
     let named = wanted.record.map(|path| named(path, &source.loaded.contract.name)).transpose()?;
     // No store is asked where the other side is measured by the run itself, or named.
     let from = if is_paired || named.is_some() { Vec::new() } else { baseline.from.clone() };
     let baseline = BaselinePlan { from, ..baseline.clone() };
+    let known = beforehand(&source.loaded.contract, &source.folder).await;
     let used = choose(&Question {
         contract: &source.loaded.contract.name,
         file: wanted.file,
@@ -44,7 +49,7 @@ pub(super) async fn compared_with(source: &Source, wanted: Wanted<'_>) -> Result
         plan: wanted.plan,
         stated: &stated,
         now: Timestamp::now(),
-        fingerprint: None,
+        fingerprint: Some(&known),
     })
     .await;
     Ok(Some(match named {

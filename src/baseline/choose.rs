@@ -179,14 +179,14 @@ fn refusal(question: &Question<'_>, found: &Found, why: Why) -> Result<Option<St
     Ok(unfit_here(&found.record, question.contract, why, age, question.baseline.within))
 }
 
-/// The nearest; of one commit those of the same circumstances first, then the newest.
+/// The nearest; of one commit those of the same circumstances first, then those with a headroom curve, then the newest.
 fn best(
     fitting: Vec<(Option<usize>, Found, Why)>,
     fingerprint: Option<&Fingerprint>,
 ) -> Option<(Option<usize>, Found, Why)> {
     fitting.into_iter().min_by_key(|(place, found, _)| {
         let differs = fingerprint.is_some_and(|wanted| !matches(&found.record, wanted));
-        (*place, differs, std::cmp::Reverse(ended(&found.record).ok()))
+        (*place, differs, found.record.curve.is_empty(), std::cmp::Reverse(ended(&found.record).ok()))
     })
 }
 

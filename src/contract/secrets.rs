@@ -103,6 +103,14 @@ mod tests {
         assert_eq!(in_command(&["curl", "-H", "Authorization: Bearer abc"]), Some(2));
         assert_eq!(in_command(&["sh", "-c", "curl -H \"Authorization: Bearer $TOKEN\" http://h/"]), None);
         assert_eq!(in_command(&["vllm", "serve", "--port", "8000"]), None);
+        assert_eq!(in_command(&["env", "API_KEY=abc", "vllm"]), Some(1));
+        assert_eq!(in_command(&["docker", "run", "-e", "AWS_SECRET_ACCESS_KEY=abc"]), Some(3));
+        assert_eq!(in_command(&["docker", "run", "-e", "AWS_SECRET_ACCESS_KEY", "-e", "MAX_TOKENS=5"]), None);
+        assert_eq!(in_command(&["env", "API_KEY=$OTHER", "vllm"]), None);
+        assert_eq!(in_command(&["store", "postgres://me:pw@host/db"]), Some(1));
+        for address in ["http://host:8000/a@b", "git@host:repo", "http://me@host/", "http://me:$PW@host/"] {
+            assert_eq!(in_command(&["store", address]), None, "{address}");
+        }
     }
 
     #[test]

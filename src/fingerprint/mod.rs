@@ -47,6 +47,16 @@ pub async fn fingerprint(
     fingerprint
 }
 
+/// What is known before the endpoint is there: this machine, and what only the user knows. By it one of several records of a
+/// commit is chosen.
+pub async fn beforehand(contract: &Contract, folder: &Path) -> Fingerprint {
+    let mut fingerprint = machine::machine(&contract.endpoint, &Machine::of_this(folder)).await;
+    if let Some(plan) = &contract.baseline {
+        add_keys(&mut fingerprint, &plan.fingerprint);
+    }
+    fingerprint
+}
+
 /// Adds what only the user knows. A name that was found too is the user's then, in the part where it was written.
 fn add_keys(fingerprint: &mut Fingerprint, keys: &crate::contract::FingerprintKeys) {
     let Fingerprint { must_match, under_test, noted } = fingerprint;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Claim;
 use crate::contract::{Contract, Objective, ResourceLimit, Slo};
 use crate::record::{Binding, CapacityRecord, ObjectiveEvidence, RunResult, StepRecord, TrialRecord};
-use crate::search::{Campaign, SeedSearch, counted, history, look_together, pooled, seed_searches};
+use crate::search::{Campaign, SeedSearch, counted, geometric_mean, history, look_together, pooled, seed_searches};
 use crate::stats::Decision;
 use crate::units::{Load, Rate, Share};
 
@@ -127,7 +127,7 @@ fn of_searches(contract: &Contract, result: &RunResult) -> Option<CapacityRecord
     Some(CapacityRecord {
         holds_at: holds.map(Load::RateMilli),
         breaks_at: breaks.map(Load::RateMilli),
-        point: lower.zip(upper).map(|(lower, upper)| geometric_mean(lower.iter().chain(&upper))),
+        point: lower.zip(upper).map(|(lower, upper)| geometric_mean(&[lower, upper].concat())),
         claim: if seeds > 1 { Claim::TypicalRun } else { Claim::ThisRun },
         method: "bracketing search".to_owned(),
         confidence: confidence(seeds - 1).filter(|_| seeds > 1),
@@ -140,11 +140,6 @@ fn of_searches(contract: &Contract, result: &RunResult) -> Option<CapacityRecord
         changed: searches.iter().any(|search| search.changed),
         binding: binding_of_searches(&contract.slo, result, &ended),
     })
-}
-
-fn geometric_mean<'a>(loads: impl Iterator<Item = &'a Rate>) -> f64 {
-    let logs: Vec<f64> = loads.map(|load| load.per_second().ln()).collect();
-    (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
 /// The goodput of a trial that held at a load.

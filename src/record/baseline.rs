@@ -325,9 +325,6 @@ impl BaselineRecord {
             None => return Err("has no `schema`: it is no baseline record".to_owned()),
         }
         let record: Self = serde_json::from_value(value.clone()).map_err(|error| format!("is no record: {error}"))?;
-        if let Some(problem) = record.impossible() {
-            return Err(format!("cannot be of any run: {problem}"));
-        }
         let found = digest_of(value);
         if found != record.digest {
             return Err(format!(
@@ -335,6 +332,9 @@ impl BaselineRecord {
                 found.short(),
                 record.digest.short()
             ));
+        }
+        if let Some(problem) = record.impossible() {
+            return Err(format!("cannot be of any run: {problem}"));
         }
         Ok(record)
     }
@@ -367,7 +367,7 @@ impl BaselineRecord {
             return Some("its searches".to_owned());
         }
         let named = self.contract.get("name").and_then(serde_json::Value::as_str);
-        named.is_some_and(|name| name != self.name).then(|| "its contract has another name".to_owned())
+        (named != Some(self.name.as_str())).then(|| "its contract has another name".to_owned())
     }
 }
 

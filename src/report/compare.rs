@@ -171,3 +171,49 @@ fn cut(text: &str) -> String {
     let kept: String = text.chars().take(SHOWN_TEXT).collect();
     if kept.len() < text.len() { format!("{kept}…") } else { kept }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Weakening;
+
+    fn found(statuses: &[Status]) -> Comparison {
+        let change = |status: &Status| Change {
+            metric: "goodput".to_owned(),
+            load: None,
+            base: None,
+            head: None,
+            ratio: Some(1.0),
+            interval: Some([1.0, 1.0]),
+            confidence: None,
+            method: None,
+            margin: Share::ONE.rest(),
+            base_trials: 3,
+            head_trials: 3,
+            status: *status,
+            reason: Reason::Held,
+            significant: false,
+            material: false,
+            gates: true,
+            note: None,
+        };
+        Comparison { changes: statuses.iter().map(change).collect(), ..Comparison::default() }
+    }
+
+    #[test]
+    fn only_evidence_by_the_same_contract_passes() {
+        let (pass, fail) = (found(&[Status::Pass]), found(&[Status::Pass, Status::Fail, Status::Unknown]));
+        assert_eq!(CompareReport::overall_of(&pass, true), Status::Pass);
+        assert_eq!(CompareReport::overall_of(&fail, true), Status::Fail);
+        for comparison in [&pass, &fail] {
+            assert_eq!(CompareReport::overall_of(comparison, false), Status::Unknown);
+        }
+        assert_eq!(CompareReport::overall_of(&found(&[]), true), Status::Unknown);
+        let less = vec![Weakening { pointer: "/slo".to_owned(), what: "less".to_owned() }];
+        let weaker = Comparison { weakened: less, ..pass.clone() };
+        assert_eq!(CompareReport::overall_of(&weaker, true), Status::Unknown);
+        let differs = vec![Difference { field: "gpu".to_owned(), base: None, head: None }];
+        let other = Comparison { mismatches: differs, ..pass };
+        assert_eq!(CompareReport::overall_of(&other, true), Status::Unknown);
+    }
+}

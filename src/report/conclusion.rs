@@ -85,7 +85,9 @@ fn capacity(result: &RunResult) -> Option<String> {
             format!("{} at {holds}{there}; at {breaks} {}", held(result), breaking(result, capacity, breaks))
         }
         (Some(holds), None) => {
-            let edge = if measured(result).last() == Some(holds) { ", the highest load measured" } else { "" };
+            // A comparison may have measured more.
+            let is_highest = measured(result).last() == Some(holds) && result.against.is_empty();
+            let edge = if is_highest { ", the highest load measured" } else { "" };
             format!("{} at {holds}{edge}{}{}", held(result), goodput_there(capacity), closest(capacity))
         }
         (None, Some(breaks)) => {

@@ -4,6 +4,7 @@
 
 mod audit;
 mod baseline;
+mod calibration;
 mod change;
 mod compare;
 mod conclusion;
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 pub use audit::audit;
 pub use baseline::{History, HistoryRow, baseline, history};
+pub use calibration::calibration;
 pub use compare::{CompareReport, ComparedRun, ReplyPair, compare};
 pub use escape::plain;
 pub use markdown::markdown;

@@ -91,9 +91,14 @@ pub fn capacity_point(searches: &[SeedSearch]) -> Option<f64> {
         let is_whole = search.end == SearchEnd::Bracketed && !search.changed;
         Some((search.bracket.holds_at().filter(|_| is_whole)?, search.bracket.breaks_at()?))
     });
-    let ends: Vec<(Rate, Rate)> = ends.collect::<Option<_>>()?;
-    let logs: f64 = ends.iter().map(|(holds, breaks)| (holds.per_second() * breaks.per_second()).ln()).sum();
-    (!ends.is_empty()).then(|| (logs / (2.0 * ends.len() as f64)).exp())
+    let ends: Vec<[Rate; 2]> = ends.map(|ends| ends.map(Into::into)).collect::<Option<_>>()?;
+    (!ends.is_empty()).then(|| geometric_mean(ends.as_flattened()))
+}
+
+/// The geometric mean of loads, in requests per second.
+pub fn geometric_mean(loads: &[Rate]) -> f64 {
+    let logs: f64 = loads.iter().map(|load| load.per_second().ln()).sum();
+    (logs / loads.len() as f64).exp()
 }
 
 /// What the trials of one schedule have shown, and whether one of the search's own shows nothing and is not made up for.

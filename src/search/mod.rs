@@ -13,6 +13,8 @@ mod tests;
 
 pub use bracket::{Bracket, STEP, Try};
 pub use campaign::{CURVE_TRIALS, Campaign, Next};
-pub use history::{Part, SeedSearch, Tried, capacity_point, check_again_is_missing, history, seed_searches};
+pub use history::{
+    Part, SeedSearch, Tried, capacity_point, check_again_is_missing, geometric_mean, history, seed_searches,
+};
 pub use hold::{LEAST_LONG_RUN, Pooled, counted, long_run, look_at, look_together, pooled, pooled_counts};
 pub use measured::Measured;

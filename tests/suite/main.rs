@@ -10,6 +10,7 @@ mod capacity;
 #[path = "../support/client.rs"]
 mod client;
 mod compare;
+mod compared;
 mod dialects;
 mod endpoint;
 mod engines;

@@ -252,7 +252,7 @@ fn an_endpoint_against_itself_tells_what_the_gate_can_see() {
     scene.write("contract.yaml", plan.text());
     let arguments =
         ["baseline", "calibrate", "--pairs", "3", "--runs", "runs", "--output", "found.json", "contract.yaml"];
-    scene.run(scene.goodput(&arguments)).exits(0).shows(&["goodput at 20/s: 3 pairs", "false red"]);
+    scene.run(scene.goodput(&arguments)).exits(0).shows(&["goodput 20/s 3", "false red"]);
     let found: Value = serde_json::from_str(&read(&scene.path("found.json"))).unwrap();
     assert_eq!((&found["margin"], &found["looks"]), (&Value::from(50_000), &serde_json::json!([3, 5, 8])));
     let row = &found["rows"][0];

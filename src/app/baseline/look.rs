@@ -10,6 +10,7 @@ use super::super::gate::{color, print, width};
 use super::{contract_with_baseline, repository};
 use crate::baseline::{Found, Places, Question, Stated, choose, open};
 use crate::contract::BaselinePlan;
+use crate::fingerprint::beforehand;
 use crate::report::{self, History};
 
 /// Records that a trend looks at, whatever is listed.
@@ -19,6 +20,7 @@ const TREND: usize = 30;
 pub(super) async fn show(arguments: &ShowArguments) -> Result<Exit, Failure> {
     let (source, plan) = contract_with_baseline(&arguments.contract, "baseline show")?;
     let stated = Stated::read(arguments.base.as_deref(), |name| std::env::var(name).ok()).map_err(Failure::usage)?;
+    let known = beforehand(&source.loaded.contract, &source.folder).await;
     let used = choose(&Question {
         contract: &source.loaded.contract.name,
         file: &arguments.contract,
@@ -27,7 +29,7 @@ pub(super) async fn show(arguments: &ShowArguments) -> Result<Exit, Failure> {
         plan: arguments.plan.into(),
         stated: &stated,
         now: Timestamp::now(),
-        fingerprint: None,
+        fingerprint: Some(&known),
     })
     .await;
     match arguments.json {

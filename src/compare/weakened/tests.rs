@@ -109,6 +109,20 @@ const LESS: &[(&str, &str, &str, &str)] = &[
     ("gates: true", "gates: false", "/baseline/latency/0/gates", "ttft_p99 is only shown"),
     ("must_match: {", "noted: {", "/baseline/fingerprint/must_match", "`node_pool` need not match any more"),
     ("  release: release.json\n", "", "/baseline/release", "no release is held against slow decline any more"),
+    ("name: demo", "name: other", "/name", "the name from `demo` to `other`, under which no baseline is kept"),
+    ("from: [file]", "from: [branch]", "/baseline/from", "baselines are taken from other places"),
+    (
+        "margin: 5%\n  from",
+        "margin: 5%\n  within: { commits: 1 }\n  from",
+        "/baseline/within",
+        "baselines are looked for within other bounds",
+    ),
+    (
+        "release: release.json",
+        "release: easy.json",
+        "/baseline/release",
+        "slow decline is held against another release",
+    ),
     (
         "  margin: 5%\n",
         "  margin: 5%\n  accepted: all.yaml\n",
@@ -125,7 +139,17 @@ const LESS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// What is told in both directions, because neither is known to be less.
-const EITHER_WAY: [&str; 5] = ["[df]", "resets_total", "[./health.sh, --strict]", "name: health,", "percentile: 95"];
+const EITHER_WAY: [&str; 9] = [
+    "[df]",
+    "resets_total",
+    "[./health.sh, --strict]",
+    "name: health,",
+    "percentile: 95",
+    "name: demo",
+    "from: [file]",
+    "margin: 5%\n  from",
+    "release: release.json",
+];
 
 #[test]
 fn every_place_that_asks_for_less_is_told_and_the_way_back_is_not() {
@@ -140,6 +164,29 @@ fn every_place_that_asks_for_less_is_told_and_the_way_back_is_not() {
             assert_eq!(told(&head, &base), [], "`{to}` became `{from}`");
         }
     }
+}
+
+/// A change that brings its own endpoint to be compared with sets its own bar.
+#[test]
+fn another_endpoint_beside_it_is_told() {
+    let launch = |command: &str| format!("launch: {{ command: [{command}] }}");
+    let with = |pair: &str| {
+        let text = BASE.replace("  model: m\n", &format!("  model: m\n  {}\n", launch("./serve.sh")));
+        contract(&text.replace("  margin: 5%\n", &format!("  margin: 5%\n{pair}")))
+    };
+    let pair = |command: &str, when: &str| format!("  pair: {{ {}, when: {when} }}\n", launch(command));
+    let (none, own) = (with(""), with(&pair("./base.sh", "always")));
+    for (base, head) in [
+        (&none, &own),
+        (&own, &none),
+        (&own, &with(&pair("./slow.sh", "always"))),
+        (&own, &with(&pair("./base.sh", "suspected"))),
+    ] {
+        let told = told(base, head);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].0, "/baseline/pair");
+    }
+    assert_eq!(told(&own, &with(&pair("./base.sh", "always"))), []);
 }
 
 #[test]
@@ -168,8 +215,6 @@ fn a_higher_percentile_with_the_same_limit_and_an_endpoint_that_moves_ask_for_no
     {
         assert_eq!(told(&base, &changed(from, to)), [], "`{from}` became `{to}`");
     }
-    let renamed = told(&base, &changed("name: demo", "name: other"));
-    assert_eq!(renamed.len(), 1, "{renamed:?}");
     // On another machine, what comes by itself for a process of this one is not asked any more.
     let away = told(&base, &changed("127.0.0.1:8000", "10.0.0.7:8000"));
     assert_eq!(away, [("/stability".to_owned(), "endpoint_process is missing".to_owned())]);

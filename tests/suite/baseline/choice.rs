@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use goodput::baseline::{BranchStore, Repository, Store, write_record};
+use goodput::baseline::{BranchStore, Repository, Stated, Store, contract_at_base, write_record};
 use goodput::contract::Plan;
-use goodput::record::{BaselineRecord, Fingerprint, Why};
+use goodput::record::{BaselineRecord, Fingerprint, RecordStep, Why};
+use goodput::units::Load;
 
 use super::scene::{CONTRACT, Scene, changed, chosen, chosen_for, git, missing, of_pull_request, record, stated};
 
@@ -158,6 +159,69 @@ async fn a_change_does_not_move_its_own_bar() {
 
     let used = chosen_for(&scene.clone, &of_pull_request(&base), Plan::Release, None).await;
     assert_eq!((used.record, used.chosen.unwrap().why), (Some(release), Why::Release));
+}
+
+/// Without a base that is known, a change is not compared with its own work.
+#[tokio::test]
+async fn a_branch_of_its_own_is_no_base_of_itself() {
+    let scene = Scene::new("{ from: [branch] }");
+    let main = scene.commits(1);
+    git(&scene.clone, &["switch", "--quiet", "--create", "topic"]);
+    let planted = scene.commits(2);
+    keep(&scene.clone, &[record(&main[0]), record(&planted[0])]).await;
+    // As CI makes it for a push to a branch: that branch alone, which its upstream is.
+    let push = scene.clone_again("push", &["--single-branch", "--branch=topic"]);
+    let used = chosen(&push, &stated(None)).await;
+    assert!(missing(&used).contains("`--base`"), "{used:#?}");
+    // Where the default branch is known, it is that one.
+    let used = chosen(&scene.clone, &stated(None)).await;
+    assert_eq!(used.record, Some(record(&main[0])), "{used:#?}");
+}
+
+/// What a branch or an event is called does not make it the default branch, on which everything was reviewed.
+#[tokio::test]
+async fn exceptions_of_a_change_are_not_read_whatever_its_branch_is_called() {
+    const OWN: &str =
+        "version: 1\naccepted:\n  - { row: capacity_change, reason: mine, expires: 2027-01-01, at_most: 50% }\n";
+    let scene = Scene::new("{ from: [branch], accepted: accepted.yaml }");
+    let main = scene.commits(1);
+    scene.commit("gate/accepted.yaml", OWN);
+    let comment = Stated { on_default_branch: Some(true), ..of_pull_request(&main[0]) };
+    for stated in [stated(None), comment, stated(Some(&main[0]))] {
+        let used = chosen(&scene.clone, &stated).await;
+        assert_eq!(
+            (used.base_commit.as_ref(), used.accepted.as_slice()),
+            (Some(&main[0]), &[][..]),
+            "{:?}",
+            used.asked
+        );
+    }
+    git(&scene.clone, &["push", "--quiet", "origin", "main"]);
+    let used = chosen(&scene.clone, &stated(None)).await;
+    assert_eq!(used.accepted.len(), 1, "{:?}", used.asked);
+}
+
+#[tokio::test]
+async fn a_contract_that_dropped_its_baseline_is_held_against_the_one_at_the_base() {
+    let scene = Scene::new("{ from: [branch] }");
+    let main = scene.commits(1);
+    git(&scene.clone, &["switch", "--quiet", "--create", "topic"]);
+    scene.commit("gate/contract.yaml", CONTRACT);
+    let folder = scene.clone.join("gate");
+    let (commit, contract) =
+        contract_at_base(&folder.join("contract.yaml"), &folder, &stated(None)).await.expect("the base has one");
+    assert_eq!((commit.as_str(), &contract["baseline"]["from"]), (main[0].as_str(), &serde_json::json!(["branch"])));
+}
+
+#[tokio::test]
+async fn of_several_records_the_one_with_a_curve_is_taken() {
+    let scene = Scene::new("{ from: [branch] }");
+    let main = scene.commits(2);
+    let step = RecordStep { load: Load::Clients(1), trials: Vec::new() };
+    let full = changed(&main[0], |record| record.curve = vec![step]);
+    let short = changed(&main[0], |record| record.finished_at = "2026-11-30T11:00:00Z".to_owned());
+    keep(&scene.clone, &[full.clone(), short]).await;
+    assert_eq!(chosen(&scene.clone, &of_pull_request(&main[0])).await.record, Some(full));
 }
 
 #[tokio::test]

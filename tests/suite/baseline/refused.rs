@@ -1,8 +1,11 @@
 //! Records that are there and are not taken.
 
+use std::collections::BTreeMap;
+
 use goodput::baseline::write_record;
 use goodput::judge::{Reason, Status};
-use goodput::record::{BaselineRecord, NotPassed};
+use goodput::record::{BaselineRecord, NotPassed, RecordStep, RecordTrial, SeedCapacity};
+use goodput::units::{Digest, Load, Rate};
 
 use super::choice::keep;
 use super::scene::{Scene, changed, chosen, git, missing, of_pull_request, record};
@@ -114,6 +117,64 @@ async fn a_record_that_cannot_be_read_ends_the_search() {
         assert!(missing(&used).contains(told), "{used:#?}");
         assert_eq!(used.missing.as_ref().unwrap().reason, Reason::BaselineCorrupt);
         assert!(used.asked.iter().all(|asked| asked.store != "branch"), "{used:#?}");
+    }
+}
+
+/// A digest vouches for who wrote a record, and not for what.
+#[test]
+fn a_record_of_what_no_run_can_measure_is_corrupt() {
+    fn trial() -> RecordTrial {
+        RecordTrial {
+            seed: 1,
+            schedule_digest: Digest::of(b"schedule"),
+            window_ns: 1_000_000_000,
+            scheduled: 10,
+            ok: 10,
+            good: Some(9),
+            headroom: Some(0.1),
+            held: Some(true),
+            metrics: BTreeMap::new(),
+            ratios: BTreeMap::new(),
+        }
+    }
+    fn rate(milli: u64) -> Rate {
+        Rate::from_milli(milli).unwrap()
+    }
+    fn step(milli: u64, trials: Vec<RecordTrial>) -> RecordStep {
+        RecordStep { load: Load::RateMilli(rate(milli)), trials }
+    }
+    fn searched(seed: u64, holds: u64, breaks: u64) -> SeedCapacity {
+        SeedCapacity { seed, holds_at: rate(holds), breaks_at: rate(breaks) }
+    }
+    let whole = |record: &mut BaselineRecord| {
+        record.steps = vec![step(1_000, vec![trial()]), step(2_000, vec![trial(), RecordTrial { seed: 2, ..trial() }])];
+        record.capacities = vec![searched(1, 1_000, 1_100), searched(2, 1_000, 1_100)];
+    };
+    let read = |change: &dyn Fn(&mut BaselineRecord)| {
+        let record = changed(&"a".repeat(40), |record| {
+            whole(record);
+            change(record);
+        });
+        BaselineRecord::parse(&serde_json::to_vec(&record).unwrap()).map(drop)
+    };
+    assert_eq!(read(&|_| {}), Ok(()));
+    let with = |trial: RecordTrial| move |record: &mut BaselineRecord| record.steps[0].trials = vec![trial.clone()];
+    let wrong: [&dyn Fn(&mut BaselineRecord); 11] = [
+        &with(RecordTrial { ok: 11, ..trial() }),
+        &with(RecordTrial { good: Some(u64::MAX), ..trial() }),
+        &with(RecordTrial { window_ns: 1, ..trial() }),
+        &with(RecordTrial { scheduled: u64::MAX, ..trial() }),
+        &with(RecordTrial { headroom: Some(9.0), ..trial() }),
+        &|record| record.steps[1].trials = vec![trial(), trial()],
+        &|record| record.steps.reverse(),
+        &|record| record.capacities[0] = searched(1, 1_100, 1_000),
+        &|record| record.capacities[1].seed = 1,
+        &|record| record.contract["name"] = "summaries".into(),
+        &|record| record.contract = serde_json::json!({ "a": 1 }),
+    ];
+    for (index, wrong) in wrong.iter().enumerate() {
+        let problem = read(wrong).expect_err(&index.to_string());
+        assert!(problem.starts_with("cannot be of any run"), "{index}: {problem}");
     }
 }
 

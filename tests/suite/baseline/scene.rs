@@ -5,11 +5,11 @@ use std::process::Command;
 
 use goodput::baseline::{Question, Stated, choose};
 use goodput::contract::{Loaded, Plan, parse};
-use goodput::judge::Status;
-use goodput::record::{BASELINE_SCHEMA, BaselineRecord, BaselineUse, Fingerprint, Origin};
-use goodput::units::Digest;
+use goodput::record::{BaselineRecord, BaselineUse, Fingerprint, Origin};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
+
+use crate::records;
 
 /// When the run under test begins.
 pub(crate) fn now() -> Timestamp {
@@ -104,37 +104,19 @@ pub(crate) fn url(folder: &Path) -> String {
 /// A record that was measured at a commit of the default branch, a day before the run.
 pub(crate) fn record(commit: &str) -> BaselineRecord {
     let ended = now() - SignedDuration::from_hours(24);
+    let record = records::record("chat", commit, "record");
     BaselineRecord {
-        schema: BASELINE_SCHEMA.to_owned(),
-        digest: Digest::of(b""),
-        tool_version: "0.1.0".to_owned(),
-        name: "chat".to_owned(),
         started_at: (ended - SignedDuration::from_mins(10)).to_string(),
         finished_at: ended.to_string(),
-        plan: Plan::Baseline,
-        contract: serde_json::json!({}),
-        contract_digest: Digest::of(b"contract"),
-        plan_digest: Digest::of(b"plan"),
-        workload_digest: Digest::of(b"workload"),
         fingerprint: Fingerprint::default(),
         origin: Origin {
-            commit: Some(commit.to_owned()),
             changed_files: Some(false),
             branch: Some("main".to_owned()),
             is_default_branch: Some(true),
             event: Some("schedule".to_owned()),
-            ..Origin::default()
+            ..record.origin
         },
-        invalid: Vec::new(),
-        verdict: Status::Pass,
-        not_passed: Vec::new(),
-        steps: Vec::new(),
-        against: Vec::new(),
-        curve: Vec::new(),
-        capacity: None,
-        capacities: Vec::new(),
-        parent: None,
-        release: None,
+        ..record
     }
     .sealed()
 }

@@ -58,7 +58,7 @@ impl Storage {
 }
 
 /// The contract's folder: its name ends in the beginning of what `printf 'Gamma 26B' | sha256sum` prints.
-const FOLDER: &str = "gamma-26b-dd835934";
+const FOLDER: &str = "gamma-26b.dd835934cce0";
 
 #[tokio::test]
 async fn what_is_kept_is_found_by_its_commit_and_listed_from_the_newest_on() {
