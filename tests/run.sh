@@ -117,6 +117,8 @@ servers = [
     "GOODPUT_REAL_WHISPER whisper.sh -",
     "GOODPUT_REAL_REALTIME realtime.sh -",
     "GOODPUT_REAL_S3 s3.sh -",
+    "GOODPUT_REAL_GITHUB github.sh -",
+    "GOODPUT_REAL_ACTIONS actions.sh -",
 ]
 held = [socket.create_server(("127.0.0.1", 0)) for _ in servers]
 for server, listener in zip(servers, held):
@@ -133,6 +135,12 @@ else
   # Without nextest's groups, the tests that carry load run alone, after the others.
   cargo test --locked --no-fail-fast --tests -- --skip real:: 2>&1 | tee "$scratch/tests" || status=$?
   cargo test --locked --test suite -- --test-threads 1 real:: 2>&1 | tee -a "$scratch/tests" || status=$?
+fi
+
+# One request or answer that breaks GitHub's description fails the run, whoever made it.
+if [ -n "${GOODPUT_REAL_GITHUB_MODEL-}" ]; then
+  violations=$(curl --silent --show-error --fail --noproxy '*' "$GOODPUT_REAL_GITHUB_MODEL/_world/violations") || violations=unknown
+  [ "$violations" = "[]" ] || { echo "tests/run.sh: GitHub's description was broken: $violations" >&2; status=1; }
 fi
 
 # Adds up what the runner said: one `Summary` line of nextest, or one `test result` line of each test binary.

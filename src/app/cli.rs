@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use url::Url;
 
+use super::init::Server;
 use crate::contract::{MARGIN_PPM, Plan};
 use crate::observe::Protocol;
 use crate::units::{Rate, Share, parse_duration};
@@ -40,6 +42,8 @@ pub(super) enum Command {
     Smoke(SmokeArguments),
     /// Computes the verdict again from stored evidence.
     Judge(JudgeArguments),
+    /// Tells a stored result where a change is reviewed: comment, job summary, annotations and outputs.
+    Publish(PublishArguments),
     /// Holds two stored runs against each other: what changed, with its interval, and their replies side by side.
     Compare(CompareArguments),
     /// Says up to which rate, and how exactly, the load generator can be trusted on this machine.
@@ -50,6 +54,8 @@ pub(super) enum Command {
     Simulate(SimulateArguments),
     /// Prints a JSON Schema.
     Schema(SchemaArguments),
+    /// Writes a contract, cases and a workflow to start from.
+    Init(InitArguments),
     /// Holds a launched endpoint's process group and ends it when this process's standard input ends.
     #[command(hide = true)]
     Supervise(SuperviseArguments),
@@ -64,6 +70,8 @@ pub(super) enum OutputFormat {
     Markdown,
     /// The whole result as JSON.
     Json,
+    /// One test case a row, as JUnit writes them; UNKNOWN is an error.
+    Junit,
 }
 
 /// What a run is for.
@@ -113,9 +121,87 @@ pub(super) struct GateArguments {
     /// What `goodput baseline calibrate` found on this machine [default: .goodput/calibration.json, where there is one].
     #[arg(long, value_name = "FILE")]
     pub(super) calibration: Option<PathBuf>,
+    /// What an UNKNOWN exits with: as the contract's policy says, 3, or 0; a release never lets one through.
+    #[arg(long, value_enum, default_value_t = UnknownChoice::Contract)]
+    pub(super) unknown: UnknownChoice,
+    /// Tells the result where the change is reviewed, before the exit: comment, job summary, annotations, outputs.
+    #[arg(long)]
+    pub(super) publish: bool,
+    #[command(flatten)]
+    pub(super) publishing: PublishingOptions,
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub(super) output_format: OutputFormat,
+}
+
+/// What an UNKNOWN exits with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum UnknownChoice {
+    /// As the contract's `policy.unknown` says.
+    Contract,
+    /// It blocks.
+    Block,
+    /// It does not, but in a release.
+    Warn,
+}
+
+/// How a result is told.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct PublishingOptions {
+    /// When the pull request gets a comment [default: always].
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(super) comment: Option<CommentChoice>,
+    /// Tells the comments of one contract apart, where several jobs run it.
+    #[arg(long, value_name = "KEY")]
+    pub(super) comment_key: Option<String>,
+    /// Also writes a check run, which needs `checks: write`.
+    #[arg(long)]
+    pub(super) check: bool,
+}
+
+impl PublishingOptions {
+    /// Whether one of them is written.
+    pub(super) fn are_written(&self) -> bool {
+        self.comment.is_some() || self.comment_key.is_some() || self.check
+    }
+}
+
+/// When the pull request gets a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum CommentChoice {
+    /// Whatever the verdict is.
+    Always,
+    /// Unless the verdict is PASS; a comment that is there already is brought up to date all the same.
+    NotPass,
+    /// Not at all.
+    Never,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PublishArguments {
+    /// A run's folder, or its `result.json`.
+    pub(super) result: PathBuf,
+    /// The contract as it is where nobody but reviewers can change it; the result is held against it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) contract: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) publishing: PublishingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// The server that is measured.
+    #[arg(long, value_enum)]
+    pub(super) server: Server,
+    /// The model, as the server names it [default: a small open one].
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// Measures a server that runs already: the full URL of its requests. Without it the gate starts one.
+    #[arg(long)]
+    pub(super) url: Option<Url>,
+    /// The repository's root.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -57,27 +57,50 @@ pub(super) struct Failure {
     exit: Exit,
     message: String,
     hint: Option<String>,
+    /// Of a faulty contract: what is wrong in which line.
+    places: Vec<(u32, String)>,
 }
 
 impl Failure {
     /// A mistake of the person who runs the command.
     pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), hint: None }
+        Self { exit: Exit::Usage, message: message.into(), hint: None, places: Vec::new() }
     }
 
     /// A failure of the tool or the machine.
     pub(super) fn internal(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Internal, message: message.into(), hint: None }
+        Self { exit: Exit::Internal, message: message.into(), hint: None, places: Vec::new() }
     }
 
     /// Faults in a contract, each with its place.
     pub(super) fn contract(faults: &[Fault], file: &str, text: &str) -> Self {
-        Self::usage(render_faults(faults, file, text).trim_end())
+        let place = |fault: &Fault| {
+            let what = if fault.pointer.is_empty() { String::new() } else { format!("{}: ", fault.pointer) };
+            Some((u32::try_from(fault.line).ok().filter(|line| *line > 0)?, format!("{what}{}", fault.message)))
+        };
+        let places = faults.iter().filter_map(place).collect();
+        Self { places, ..Self::usage(render_faults(faults, file, text).trim_end()) }
+    }
+
+    /// What is wrong in which line of the contract, where that is what went wrong.
+    pub(super) fn places(&self) -> &[(u32, String)] {
+        &self.places
+    }
+
+    /// What it exits with.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
     }
 
     /// What went wrong, on one line, without what to do next.
     pub(super) fn text(&self) -> String {
         self.message.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// What went wrong and what to do next, on as many lines as it takes.
+    pub(super) fn told(&self) -> String {
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+        format!("{}{hint}", self.message)
     }
 
     /// What to do next.

@@ -1,30 +1,85 @@
 //! `goodput gate`: the main job.
 
 use std::io::{ErrorKind, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tokio::runtime::Runtime;
 
 use super::audit::audit_for_gate;
 use super::calibrate::calibration_for_gate;
-use super::cli::{GateArguments, OutputFormat};
+use super::cli::{GateArguments, OutputFormat, UnknownChoice};
 use super::comparison::{Wanted, compared_with};
 use super::exit::{Exit, Failure, writing_hint};
 use super::interrupt::Interrupt;
 use super::prepare::{Source, read_contract};
+use super::publish::{Publisher, Told, without_panic};
 use super::run::Run;
 use crate::baseline::unfit;
 use crate::contract::Plan;
 use crate::drive::raise_priority;
+use crate::judge::Status;
+use crate::publish::{end_group, group};
 use crate::record::{BaselineRecord, RunFolder, RunResult, Stop};
 use crate::report::{self, plain};
 
 pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
+    if !arguments.publish {
+        if arguments.publishing.are_written() {
+            return Err(Failure::usage("how a result is told is said, and not that it is").hint("add `--publish`"));
+        }
+        return run(arguments, &runtime()?, false)?.outcome;
+    }
+    let Some(publisher) = Publisher::of_environment(&arguments.publishing) else {
+        drop(writeln!(
+            std::io::stderr(),
+            "goodput: this is no job of GitHub Actions: the run's folder holds what there is to tell"
+        ));
+        return run(arguments, &runtime()?, false)?.outcome;
+    };
+    let runtime = runtime()?;
+    let ran = match without_panic(|| run(arguments, &runtime, true)) {
+        Ok(ran) => ran,
+        Err(failure) => {
+            publisher.failure(&runtime, &arguments.contract, &failure);
+            return Err(failure);
+        }
+    };
+    let told = Told {
+        folder: Some(&ran.folder),
+        contract: Some((arguments.contract.as_path(), ran.text.as_str())),
+        exit: ran.outcome.as_ref().map_or_else(Failure::exit, |exit| *exit),
+        remarks: ran.remarks,
+    };
+    publisher.run(&runtime, &ran.result, told, Some(&ran.interrupt));
+    // Who ends the job while it is told ends it; the verdict is in the run's folder.
+    ran.interrupt.signal().map_or(ran.outcome, |number| Ok(Exit::Signal(number)))
+}
+
+/// A run that came to its end, and how it ends the process.
+struct Ran {
+    result: RunResult,
+    folder: PathBuf,
+    /// The contract's text.
+    text: String,
+    /// What a reader must know of the exit code.
+    remarks: Vec<String>,
+    outcome: Result<Exit, Failure>,
+    interrupt: Interrupt,
+}
+
+/// Everything but what is told elsewhere. What fails before there is a result is a failure. A workflow folds the run's log.
+fn run(arguments: &GateArguments, runtime: &Runtime, in_workflow: bool) -> Result<Ran, Failure> {
     let source = read_contract(&arguments.contract, "gate")?;
+    if arguments.baseline.is_some() && source.loaded.contract.baseline.is_none() {
+        return Err(Failure::usage(
+            "`--baseline` names a record to compare with, and the contract asks for no comparison",
+        )
+        .hint("add `baseline: { margin: 5% }` to the contract"));
+    }
+    let text = source.text.clone();
     let base = arguments.pair.as_deref().map(|base| read_pair(base, &source)).transpose()?;
     let audit = audit_for_gate(arguments.audit.as_deref())?;
     let calibration = calibration_for_gate(arguments.calibration.as_deref())?;
-    let runtime = runtime()?;
     runtime.block_on(async {
         let interrupt = Interrupt::listen()?;
         let plan = arguments.plan.into();
@@ -41,16 +96,27 @@ pub(super) fn gate(arguments: &GateArguments) -> Result<Exit, Failure> {
         if let Some(base) = base {
             run = run.beside(base);
         }
-        let result = run.carry_out(&interrupt).await?;
+        let mut stderr = std::io::stderr();
+        if in_workflow {
+            drop(group(&mut stderr, "The run as it goes"));
+        }
+        let carried_out = run.carry_out(&interrupt).await;
+        if in_workflow {
+            drop(end_group(&mut stderr));
+        }
+        let result = carried_out?;
         let stored = store(run.folder(), &result);
         let printed = print(&report_as(&result, arguments.output_format));
         if stored.is_ok() {
-            drop(writeln!(std::io::stderr(), "goodput: written to {}", run.folder().path().display()));
+            let folder = plain(&run.folder().path().display().to_string());
+            drop(writeln!(std::io::stderr(), "goodput: written to {folder}"));
             if is_to_be_kept(&result) {
                 drop(writeln!(std::io::stderr(), "goodput: {}", plain(&keeping(&result, run.folder()))));
             }
         }
-        conclude(&result, &interrupt, stored.and(printed))
+        let outcome = conclude(&result, &interrupt, arguments.unknown, stored.and(printed));
+        let remarks = remarks(&result, arguments.unknown);
+        Ok(Ran { folder: run.folder().path().to_owned(), result, text, remarks, outcome, interrupt })
     })
 }
 
@@ -91,6 +157,8 @@ fn keeping(result: &RunResult, folder: &RunFolder) -> String {
 pub(super) fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failure> {
     folder.write("result.json", report::json(result).as_bytes())?;
     folder.write("summary.md", report::markdown(result).as_bytes())?;
+    folder.write("note.md", report::note(result).as_bytes())?;
+    folder.write("junit.xml", report::junit(result).as_bytes())?;
     if is_to_be_kept(result) {
         folder.write("baseline.json", report::json(&BaselineRecord::of(result)).as_bytes())?;
     }
@@ -98,7 +166,12 @@ pub(super) fn store(folder: &RunFolder, result: &RunResult) -> Result<(), Failur
 }
 
 /// The exit code: a signal and a failure of our own are told from the verdict, which is written all the same.
-fn conclude(result: &RunResult, interrupt: &Interrupt, told: Result<(), Failure>) -> Result<Exit, Failure> {
+fn conclude(
+    result: &RunResult,
+    interrupt: &Interrupt,
+    unknown: UnknownChoice,
+    told: Result<(), Failure>,
+) -> Result<Exit, Failure> {
     if let Some(Stop::Storage { detail }) = &result.stopped {
         return Err(Failure::internal(detail.clone()).hint(writing_hint(ErrorKind::StorageFull)));
     }
@@ -106,7 +179,34 @@ fn conclude(result: &RunResult, interrupt: &Interrupt, told: Result<(), Failure>
     if let Some(number) = interrupt.signal() {
         return Ok(Exit::Signal(number));
     }
-    Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+    let exit = result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict);
+    Ok(match overruled(result, unknown) {
+        Some(true) => Exit::Unknown,
+        Some(false) => Exit::Pass,
+        None => exit,
+    })
+}
+
+/// Whether an UNKNOWN blocks, where the command line says otherwise than the verdict. A release is never let through.
+fn overruled(result: &RunResult, unknown: UnknownChoice) -> Option<bool> {
+    let verdict = result.verdict.as_ref().filter(|verdict| verdict.overall == Status::Unknown)?;
+    match unknown {
+        UnknownChoice::Block if !verdict.unknown_blocks => Some(true),
+        UnknownChoice::Warn if verdict.unknown_blocks && result.plan != Plan::Release => Some(false),
+        _ => None,
+    }
+}
+
+/// What the command line makes of the verdict, in words.
+fn remarks(result: &RunResult, unknown: UnknownChoice) -> Vec<String> {
+    let said = match overruled(result, unknown) {
+        Some(true) => "UNKNOWN blocks here, whatever the contract's policy: the command line says `--unknown block`.",
+        Some(false) => {
+            "UNKNOWN does not block here, though it does by the contract's policy: the command line says `--unknown warn`."
+        }
+        None => return Vec::new(),
+    };
+    vec![said.to_owned()]
 }
 
 /// The result in the form asked for.
@@ -115,6 +215,7 @@ pub(super) fn report_as(result: &RunResult, format: OutputFormat) -> String {
         OutputFormat::Table => report::terminal(result, width(), color()),
         OutputFormat::Markdown => report::markdown(result),
         OutputFormat::Json => report::json(result),
+        OutputFormat::Junit => report::junit(result),
     }
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::cli::JudgeArguments;
 use super::exit::{Exit, Failure};
 use super::gate::{print, report_as};
-use crate::contract::{Contract, LONGEST, MOST_REQUESTS, from_value, parse};
+use crate::contract::{Contract, LONGEST, LaunchWhat, MOST_REQUESTS, from_value, parse};
 use crate::judge::{conclude, unstable};
 use crate::record::{
-    BaselineRecord, RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord, read_requests, read_result,
-    summarise_step, summarise_trial,
+    BaselineRecord, EndpointKind, RunResult, Stop, StoreError, TrialAccumulator, TrialFacts, TrialRecord,
+    read_requests, read_result, summarise_step, summarise_trial,
 };
 use crate::report::plain;
 use crate::schedule::{PlannedTrial, Schedule};
@@ -20,7 +20,14 @@ use crate::search::Campaign;
 use crate::units::{Digest, Load, Rate};
 
 pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
-    let path = if arguments.result.is_dir() { arguments.result.join("result.json") } else { arguments.result.clone() };
+    let result = judged(&arguments.result)?;
+    print(&report_as(&result, arguments.output_format))?;
+    Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+}
+
+/// A run's result, by its folder or file, with the verdict that its evidence yields; one that says something else is refused.
+pub(super) fn judged(result: &Path) -> Result<RunResult, Failure> {
+    let path = if result.is_dir() { result.join("result.json") } else { result.to_owned() };
     let stored = read_result(&path).map_err(|error| unreadable(&error, &path))?;
     let contract = from_value(&stored.contract, Path::new(".")).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect();
@@ -29,6 +36,7 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
     bound(&contract, &stored, &path)?;
     check_contract(&stored, &path)?;
     check_baseline(&stored, &path)?;
+    check_endpoint(&contract, &stored, &path)?;
     let mut result = stored.clone();
     result.plan_digest = Campaign::new(&contract, result.plan).digest();
     let requests = path.with_file_name("requests.jsonl");
@@ -50,13 +58,12 @@ pub(super) fn judge(arguments: &JudgeArguments) -> Result<Exit, Failure> {
         ))
         .hint("the result was changed, or written by another version"));
     }
-    print(&report_as(&result, arguments.output_format))?;
     if result != stored {
         // What could not be written was still counted while the run lasted.
         let said = "goodput: the disk was full: the run counted requests that are not in requests.jsonl, which decides";
         drop(writeln!(std::io::stderr(), "{said}"));
     }
-    Ok(result.verdict.as_ref().map_or(Exit::Internal, Exit::of_verdict))
+    Ok(result)
 }
 
 /// Numbers that no run can have would stop what computes with them.
@@ -106,6 +113,20 @@ fn check_baseline(result: &RunResult, path: &Path) -> Result<(), Failure> {
             .hint("the result was changed, or written by another version"));
     }
     Ok(())
+}
+
+/// Figures of a simulation, or of somebody else's server, must not be shown as those of another kind.
+fn check_endpoint(contract: &Contract, result: &RunResult, path: &Path) -> Result<(), Failure> {
+    let kind = match contract.endpoint.launch.as_ref().map(|launch| &launch.what) {
+        None => EndpointKind::External,
+        Some(LaunchWhat::Command(_)) => EndpointKind::Launched,
+        Some(LaunchWhat::Simulate(_)) => EndpointKind::Simulated,
+    };
+    if result.endpoint.kind == kind {
+        return Ok(());
+    }
+    Err(Failure::internal(format!("{}: its endpoint is not of the kind that its contract asks for", path.display()))
+        .hint("the result was changed, or written by another version"))
 }
 
 /// A result that cannot be read, and what to do about it.

@@ -8,12 +8,14 @@ mod compare;
 mod comparison;
 mod exit;
 mod gate;
+mod init;
 mod interrupt;
 mod judge;
 mod pair;
 mod prepare;
 mod probes;
 mod progress;
+mod publish;
 mod run;
 mod sampling;
 mod schema;
@@ -24,10 +26,14 @@ mod usage;
 mod validate;
 mod warm;
 
+use std::io::Write;
+
 use clap::Parser;
 
 use cli::{Cli, Command};
 pub use exit::Exit;
+
+use crate::report;
 
 /// Runs one command line and returns its exit code. The command line starts with the program's name.
 pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
@@ -35,9 +41,13 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Ok(cli) => cli,
         Err(message) => {
             // Help and version are answers, everything else is a mistake.
-            let exit = if message.use_stderr() { Exit::Usage } else { Exit::Pass };
-            drop(message.print());
-            return exit;
+            if !message.use_stderr() {
+                drop(message.print());
+                return Exit::Pass;
+            }
+            // It repeats what was written, which a workflow may have from anywhere.
+            drop(write!(std::io::stderr(), "{}", report::plain(&message.render().to_string())));
+            return Exit::Usage;
         }
     };
     let outcome = match cli.command {
@@ -46,10 +56,12 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
         Command::Smoke(arguments) => smoke::smoke(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Judge(arguments) => judge::judge(&arguments),
+        Command::Publish(arguments) => publish::publish(&arguments),
         Command::Audit(arguments) => audit::audit(&arguments),
         Command::Baseline(arguments) => baseline::baseline(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
         Command::Supervise(arguments) => Ok(supervise::supervise(arguments)),
     };
     outcome.unwrap_or_else(|failure| failure.report())

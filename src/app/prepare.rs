@@ -93,7 +93,7 @@ fn read_sounds(cases: &[Case], folder: &Path) -> Result<BTreeMap<String, Sound>,
         let path = folder.join(written);
         let file = std::fs::read(&path).map_err(|error| {
             Failure::usage(format!("failed to read the sound {} of the case `{}`: {error}", path.display(), case.id))
-                .hint("name a file in the case's field `audio`, relative to the contract's folder, or with `--cases` to the present one")
+                .hint("name a file in the case's field `audio`, relative to the contract's folder, or without a contract to the present one")
         })?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         sounds.insert(written.to_owned(), Sound::new(name, file.into()));
@@ -105,7 +105,7 @@ fn read_sounds(cases: &[Case], folder: &Path) -> Result<BTreeMap<String, Sound>,
 pub(super) fn read_cases(path: &Path) -> Result<Vec<Case>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("failed to read the cases {}: {error}", path.display()))
-            .hint("name a JSON or JSON-lines file in `workload.cases`, relative to the contract, or with `--cases`")
+            .hint("name a JSON or JSON-lines file; `workload.cases` is relative to the contract's folder")
     })?;
     parse_cases(&text).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {fault}", path.display())).collect();

@@ -3,10 +3,8 @@
 use serde_json::Value;
 
 use super::git::{GitFailure, Repository, is_commit, short};
+use crate::github;
 use crate::record::Why;
-
-/// The largest description of an event that is read, in bytes.
-const LARGEST_EVENT: u64 = 25 << 20;
 
 /// What the command line and the environment say about the base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,12 +89,7 @@ fn read_event(path: &str) -> Result<Value, String> {
     let problem = |problem: String| {
         format!("the event that GITHUB_EVENT_PATH names cannot be read: {path}: {problem}; name the base with `--base`")
     };
-    let size = std::fs::metadata(path).map_err(|error| problem(error.to_string()))?.len();
-    if size > LARGEST_EVENT {
-        return Err(problem(format!("it has {size} bytes")));
-    }
-    let text = std::fs::read(path).map_err(|error| problem(error.to_string()))?;
-    serde_json::from_slice(&text).map_err(|error| problem(error.to_string()))
+    github::read_event(path).map_err(problem)
 }
 
 /// A commit that may have a baseline, and why it may.

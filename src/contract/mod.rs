@@ -68,6 +68,19 @@ pub fn parse(text: &str, folder: &Path) -> Result<Loaded, Vec<Fault>> {
     Ok(Loaded { contract, value, digest: Digest::of(text.as_bytes()) })
 }
 
+/// The name in a contract's text, whatever else is wrong with it; `None` where none can be read.
+pub fn name_in(text: &str) -> Option<String> {
+    let document = document::read(text, &document::CONTRACT).ok()?;
+    document.value.get("name")?.as_str().map(str::to_owned)
+}
+
+/// The line of a contract's text, from 1, in which the value at a JSON pointer stands; of what is not written, that of the nearest
+/// thing around it. `None` where the text cannot be read.
+pub fn line_of(text: &str, pointer: &str) -> Option<u32> {
+    let document = document::read(text, &document::CONTRACT).ok()?;
+    u32::try_from(document.places.place(pointer).line).ok().filter(|line| *line > 0)
+}
+
 /// Reads a contract that is kept as JSON, in `result.json`. Its faults have no line and column.
 ///
 /// # Errors

@@ -1069,3 +1069,22 @@ fn the_quickstart_is_a_contract() {
     let seconds: f64 = loads.iter().map(|load| counts.total() as f64 / load.per_second()).sum();
     assert!(seconds < 80.0, "a newcomer waits {seconds} s");
 }
+
+#[test]
+fn a_pointer_has_a_line() {
+    for (pointer, line) in [
+        ("", 1),
+        ("/name", 2),
+        ("/slo/objectives", 15),
+        ("/slo/objectives/1", 17),
+        ("/slo/at_load", 18),
+        ("/slo/capacity/at_least", 13),
+        ("/baseline/margin", 1),
+        ("/slo/objectives/9", 15),
+    ] {
+        assert_eq!(line_of(BASE, pointer), Some(line), "{pointer}");
+    }
+    for unreadable in ["", "a: [", "a: 1\n---\nb: 2\n"] {
+        assert_eq!(line_of(unreadable, "/a"), None, "{unreadable:?}");
+    }
+}

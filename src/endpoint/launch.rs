@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::exit::{Exit, Report};
+use super::job::OF_THE_JOB;
 use super::log;
 
 /// How long the supervisor may take to say that the command runs.
@@ -155,7 +156,11 @@ fn open_log(path: &Path) -> Result<(PathBuf, File), LaunchError> {
 }
 
 fn start_supervisor(spec: &LaunchSpec, log: &Path, log_file: File) -> io::Result<Child> {
-    Command::new(std::path::absolute(&spec.program)?)
+    let mut command = Command::new(std::path::absolute(&spec.program)?);
+    for name in OF_THE_JOB {
+        command.env_remove(name);
+    }
+    command
         .arg("supervise")
         .arg("--stop-within-ms")
         .arg(spec.stop_within.as_millis().to_string())

@@ -8,6 +8,7 @@
 mod client;
 mod exit;
 mod headers;
+mod job;
 mod launch;
 mod log;
 mod ready;
@@ -17,6 +18,7 @@ mod supervise;
 pub use client::{ClientError, http_client, trusted_roots};
 pub use exit::Exit;
 pub use headers::{HeaderError, add_headers, header_value};
+pub use job::OF_THE_JOB;
 pub use launch::{LaunchError, LaunchSpec, Running, launch};
 pub use log::mask_log;
 pub use ready::{NotReady, innermost, port_answers, ready_target, wait_ready};

@@ -1,21 +1,16 @@
 //! What a workflow of GitHub Actions knows of itself: its variables, and the event that started it.
 
-use std::fs::File;
-use std::io::Read;
-
 use serde_json::Value;
 
 use super::origin::{Pipeline, commit_id, digits, project};
 use super::plain;
-
-/// The largest event that is read, in bytes; GitHub sends none above 25 MB.
-const LARGEST_EVENT: u64 = 32 << 20;
+use crate::github::read_event;
 
 /// The run of the workflow; `None` where this is none.
 pub(super) fn pipeline(variable: &dyn Fn(&str) -> Option<String>) -> Option<Pipeline> {
     variable("GITHUB_ACTIONS").filter(|text| text == "true")?;
     let value = |name: &str| variable(name).as_deref().and_then(plain);
-    let event = variable("GITHUB_EVENT_PATH").and_then(|path| read_event(&path)).unwrap_or_default();
+    let event = variable("GITHUB_EVENT_PATH").and_then(|path| read_event(&path).ok()).unwrap_or_default();
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).and_then(plain);
     let name = value("GITHUB_EVENT_NAME");
     let is_change = name.as_deref().is_some_and(|name| name.starts_with("pull_request"));
@@ -36,12 +31,6 @@ pub(super) fn pipeline(variable: &dyn Fn(&str) -> Option<String>) -> Option<Pipe
         run_id,
         run_attempt: value("GITHUB_RUN_ATTEMPT").and_then(digits),
     })
-}
-
-fn read_event(path: &str) -> Option<Value> {
-    let mut text = Vec::new();
-    File::open(path).ok()?.take(LARGEST_EVENT).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
 }
 
 fn run_url(server: Option<String>, repository: Option<&str>, run_id: Option<&str>) -> Option<String> {

@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::endpoint::OF_THE_JOB;
+
 /// How long output may still come once the command and its group are gone. Only a process that left the group can hold
 /// the pipe open that long; what the command itself wrote is read without any waiting.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -136,7 +138,11 @@ pub(super) async fn run_with(
 ) -> Result<ExitStatus, RunError> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| RunError::Start(io::ErrorKind::InvalidInput.into()))?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    for name in OF_THE_JOB {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(arguments)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .current_dir(folder)

@@ -1,13 +1,16 @@
 //! The run folder: what is on disk, and how it is read back.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{AUDIT_SCHEMA, AuditRecord, KeptReply, RESULT_SCHEMA, RequestRecord, RunResult};
+
+/// The largest file of one object that is read, in bytes: a result of thousands of trials has some ten million.
+const LARGEST_FILE: u64 = 256 << 20;
 
 /// A file of a run that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -212,9 +215,26 @@ pub fn read_audit(path: &Path) -> Result<AuditRecord, StoreError> {
     read_versioned(path, AUDIT_SCHEMA, "an audit")
 }
 
+/// Reads a whole file, which must be one: what is no file may have no end.
+fn read_bounded(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let found = fs::metadata(path).map_err(StoreError::io("read", path))?;
+    if !found.is_file() {
+        return Err(StoreError::content(path, None, "not a file".to_owned()));
+    }
+    if found.len() > LARGEST_FILE {
+        let problem =
+            format!("it has {} MB, and {} MB are the most that is read", found.len() >> 20, LARGEST_FILE >> 20);
+        return Err(StoreError::content(path, None, problem));
+    }
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(StoreError::io("read", path))?;
+    file.take(LARGEST_FILE).read_to_end(&mut text).map_err(StoreError::io("read", path))?;
+    Ok(text)
+}
+
 /// Reads a file of one JSON object whose `schema` names its format; `what` says what it is to be.
 fn read_versioned<T: DeserializeOwned>(path: &Path, schema: &str, what: &str) -> Result<T, StoreError> {
-    let text = fs::read(path).map_err(StoreError::io("read", path))?;
+    let text = read_bounded(path)?;
     let value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|error| StoreError::content(path, None, format!("not JSON: {error}")))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {

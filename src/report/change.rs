@@ -31,31 +31,43 @@ pub(super) fn sentences(result: &RunResult) -> Vec<String> {
 /// Which baseline was taken and why, its commit and age, and what the main figure did.
 fn compared(result: &RunResult, used: &BaselineUse, chosen: &Chosen) -> String {
     if chosen.why == Why::Paired {
-        let main = main_change(result);
+        let main = main_in_words(result);
         return format!(
             "Compared with the endpoint without the change, measured beside it{main}; where its capacity lies was not compared."
         );
     }
     let commit = used.record.as_ref().and_then(|record| record.origin.commit.as_deref()).map(short);
     let commit = commit.map_or_else(String::new, |commit| format!(" at {commit}"));
-    let (main, old) = (main_change(result), age(chosen.age_s));
+    let (main, old) = (main_in_words(result), age(chosen.age_s));
     if result.comparison.as_ref().is_some_and(|found| !found.mismatches.is_empty()) {
         return format!(
-            "Not compared with the baseline{commit} ({}, {old} old, {}): it was measured under other circumstances or limits.",
+            "Not compared with the baseline{commit} ({}, {old} old, store {}): it was measured under other circumstances or limits.",
             why(chosen.why),
             chosen.store
         );
     }
-    format!("Compared with the baseline{commit} ({}, {old} old, {}){main}.", why(chosen.why), chosen.store)
+    format!("Compared with the baseline{commit} ({}, {old} old, store {}){main}.", why(chosen.why), chosen.store)
 }
 
-/// What the figure did that says most: the capacity more than goodput at a load that is below it.
-fn main_change(result: &RunResult) -> String {
-    let changes = || result.comparison.iter().flat_map(|found| &found.changes);
-    let main = ["capacity", "goodput"].into_iter().find_map(|metric| {
-        changes().find(|change| change.metric == metric && change.gates && change.interval.is_some())
-    });
-    main.map_or_else(String::new, |change| format!(": {}", in_words(change)))
+/// Every figure that was compared.
+pub(super) fn all(result: &RunResult) -> impl Iterator<Item = &Change> {
+    result.comparison.iter().flat_map(|found| &found.changes)
+}
+
+/// Whether a change is one of speed, the inverse of a time.
+pub(super) fn is_speed(change: &Change) -> bool {
+    !["capacity", "goodput"].contains(&change.metric.as_str())
+}
+
+/// The change of the figure that says most: the capacity more than goodput at a load that is below it.
+pub(super) fn main(result: &RunResult) -> Option<&Change> {
+    ["capacity", "goodput"].into_iter().find_map(|metric| {
+        all(result).find(|change| change.metric == metric && change.gates && change.interval.is_some())
+    })
+}
+
+fn main_in_words(result: &RunResult) -> String {
+    main(result).map_or_else(String::new, |change| format!(": {}", in_words(change)))
 }
 
 /// `capacity -3.2% (-4.1% … -2.0%, margin 5%)`.
@@ -184,8 +196,7 @@ fn standing(change: &Change) -> String {
 
 /// The rows of the table, those of the verdict first.
 pub(super) fn rows(result: &RunResult) -> Vec<&Change> {
-    let changes = || result.comparison.iter().flat_map(|found| &found.changes);
-    changes().filter(|change| change.gates).chain(changes().filter(|change| !change.gates)).collect()
+    all(result).filter(|change| change.gates).chain(all(result).filter(|change| !change.gates)).collect()
 }
 
 /// Where the record was taken from, and what the stores before it said.

@@ -1,11 +1,10 @@
 //! What a run says, in sentences that need no table: the same in every format. The texts are not escaped yet.
 
-use super::change;
 use super::figures::{self, check_name, grouped, per_second};
-use super::resources;
+use super::{capacity, change, resources};
 use crate::contract::Plan;
 use crate::judge::{Check, Claim, Reason, Status};
-use crate::record::{Binding, CapacityRecord, EndpointKind, Readiness, RunResult, StepRecord, Stop};
+use crate::record::{EndpointKind, Readiness, RunResult, StepRecord, Stop};
 use crate::units::{Load, format_nanos};
 
 /// The overall answer as a word; a result without verdict has none yet.
@@ -14,19 +13,19 @@ pub(super) fn overall(result: &RunResult) -> (Option<Status>, &'static str) {
     (status, status.map_or("NOT JUDGED", Status::word))
 }
 
-/// The sentences under the overall answer: what stopped the run, where capacity ends and by which limit, what failed and
-/// what stayed open.
+/// The sentences under the overall answer: what stopped the run, what failed and what stayed open, where capacity ends and by
+/// which limit, and what changed.
 pub(super) fn sentences(result: &RunResult) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(endpoint_trouble(&result.endpoint.ready));
     sentences.extend(result.stopped.as_ref().map(stop));
     sentences.extend(instability(result));
+    sentences.extend(open_rows(result));
     if figures::is_closed_loop(result) {
         sentences.extend(throughput(result));
     }
-    sentences.extend(if result.searches.is_empty() { capacity(result) } else { searched(result) });
+    sentences.extend(capacity::sentence(result));
     sentences.extend(change::sentences(result));
-    sentences.extend(open_rows(result));
     sentences
 }
 
@@ -44,13 +43,16 @@ pub(super) fn labels(result: &RunResult) -> Vec<&'static str> {
 
 /// What broke of the system itself, before anything is said of its speed: the figures describe a system that failed.
 fn instability(result: &RunResult) -> impl Iterator<Item = String> + '_ {
+    /// The table has them all.
+    const SHOWN: usize = 4;
     let checks = result.verdict.iter().flat_map(|verdict| &verdict.checks);
-    checks.filter_map(|check| {
+    let told = checks.filter_map(|check| {
         let is_so =
             matches!(check.reason, Reason::CounterRose | Reason::CounterReset | Reason::Restarted | Reason::Unhealthy);
         let note = check.note.as_ref().filter(|_| is_so)?;
         Some(format!("Not stable: `{}`, {}.", check.id, clause(note)))
-    })
+    });
+    told.take(SHOWN)
 }
 
 fn endpoint_trouble(ready: &Readiness) -> Option<String> {
@@ -76,137 +78,6 @@ fn clause(text: &str) -> &str {
     text.trim().trim_end_matches('.')
 }
 
-/// Where capacity ends, and by which limit.
-fn capacity(result: &RunResult) -> Option<String> {
-    let capacity = result.capacity.as_ref()?;
-    let mut text = match (capacity.holds_at, capacity.breaks_at) {
-        (Some(holds), Some(breaks)) => {
-            let there = goodput_there(capacity);
-            format!("{} at {holds}{there}; at {breaks} {}", held(result), breaking(result, capacity, breaks))
-        }
-        (Some(holds), None) => {
-            // A comparison may have measured more.
-            let is_highest = measured(result).last() == Some(holds) && result.against.is_empty();
-            let edge = if is_highest { ", the highest load measured" } else { "" };
-            format!("{} at {holds}{edge}{}{}", held(result), goodput_there(capacity), closest(capacity))
-        }
-        (None, Some(breaks)) => {
-            let edge = if measured(result).next() == Some(breaks) { ", the lowest load measured" } else { "" };
-            format!("Does not hold at {breaks}{edge}: {}", breaking(result, capacity, breaks))
-        }
-        (None, None) => "Whether any load holds was not decided".to_owned(),
-    };
-    text.push('.');
-    text.push_str(doubts(capacity));
-    Some(text)
-}
-
-/// Where the search found the capacity to end, how sure that is, and by which limit.
-fn searched(result: &RunResult) -> Option<String> {
-    let Some(capacity) = result.capacity.as_ref() else {
-        return Some("The search for the capacity came to no end.".to_owned());
-    };
-    if capacity.changed {
-        return Some(format!("Where the capacity lies is not known.{}", doubts(capacity)));
-    }
-    let requests = capacity.requests_per_trial.map_or_else(String::new, |n| format!(" of {} requests", grouped(n)));
-    let sure = capacity.confidence.map_or_else(String::new, |confidence| format!("{confidence} confidence, "));
-    let schedules = if capacity.seeds == 1 { "schedule" } else { "schedules" };
-    let basis = format!("({sure}{} {schedules}{requests})", capacity.seeds);
-    let there = goodput_there(capacity);
-    let mut text = match (capacity.holds_at, capacity.breaks_at) {
-        (Some(holds), Some(breaks)) => {
-            format!(
-                "The capacity lies between {holds}{there} and {breaks} {basis}; {}",
-                breaking_at(result, capacity, breaks)
-            )
-        }
-        (Some(holds), None) => {
-            format!("The capacity is at least {holds}{there} {basis}: no schedule showed where it ends")
-        }
-        (None, Some(breaks)) => {
-            format!(
-                "The capacity is below {breaks} {basis}: none of the loads that were tried holds on every schedule; {}",
-                breaking_at(result, capacity, breaks)
-            )
-        }
-        (None, None) => format!("Where the capacity lies was not found {basis}"),
-    };
-    text.push('.');
-    text.push_str(doubts(capacity));
-    Some(text)
-}
-
-/// What breaks, with the load at which that was seen where it is not `load`.
-fn breaking_at(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
-    let what = breaking(result, capacity, load);
-    match capacity.binding.as_ref().filter(|binding| binding.broke && binding.load != load) {
-        Some(binding) => format!("{what}, seen at {}", binding.load),
-        None => what,
-    }
-}
-
-/// What speaks against believing the figures.
-fn doubts(capacity: &CapacityRecord) -> &'static str {
-    match (capacity.changed, capacity.non_monotone) {
-        (true, _) => {
-            " The endpoint changed during the run: tried again at last, the first schedule broke twice below where all held."
-        }
-        (false, true) => " A higher load held again; that is not believed.",
-        (false, false) => "",
-    }
-}
-
-/// What was seen is no promise where the verdict leaves it open.
-fn held(result: &RunResult) -> &'static str {
-    match result.verdict.as_ref().map(|verdict| verdict.overall) {
-        Some(Status::Unknown) => "Within the limits as far as was seen",
-        _ => "Holds",
-    }
-}
-
-/// The loads with a measured trial, ascending.
-fn measured(result: &RunResult) -> impl DoubleEndedIterator<Item = Load> + '_ {
-    result.steps.iter().filter(|step| !step.trials.is_empty()).map(|step| step.load)
-}
-
-fn goodput_there(capacity: &CapacityRecord) -> String {
-    capacity.goodput.map_or_else(String::new, |goodput| format!(" (goodput {}/s)", per_second(Some(goodput))))
-}
-
-/// What breaks at `load`: the binding limit, or requests that pile up.
-fn breaking(result: &RunResult, capacity: &CapacityRecord, load: Load) -> String {
-    if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke && binding.n == 0) {
-        return format!("`{}` broke while the load was on", binding.objective);
-    }
-    if let Some(binding) = capacity.binding.as_ref().filter(|binding| binding.broke) {
-        return format!("{} breaks first ({})", check_name(&binding.objective), misses(binding));
-    }
-    let drifts = |step: &StepRecord| step.trials.iter().any(|trial| trial.drift.is_some_and(|drift| drift.drifting));
-    let searched = result.searches.iter().flat_map(|search| &search.steps);
-    if result.steps.iter().chain(searched).any(|step| step.load == load && drifts(step)) {
-        "requests pile up".to_owned()
-    } else {
-        "the limits no longer hold".to_owned()
-    }
-}
-
-/// What comes closest to breaking where nothing broke.
-fn closest(capacity: &CapacityRecord) -> String {
-    capacity.binding.as_ref().filter(|binding| !binding.broke).map_or_else(String::new, |binding| {
-        format!("; {} comes closest to its limit ({})", check_name(&binding.objective), misses(binding))
-    })
-}
-
-fn misses(binding: &Binding) -> String {
-    let (violations, n) = (grouped(binding.violations), grouped(binding.n));
-    match binding.objective.as_str() {
-        "success_rate" => format!("{violations} of {n} requests failed"),
-        "attainment" => format!("{violations} of {n} requests were not good"),
-        _ => format!("{violations} of {n} requests missed it"),
-    }
-}
-
 /// What a closed loop reached with the clients that the contract names, else with the most that were measured.
 fn throughput(result: &RunResult) -> Option<String> {
     let wanted = figures::load_that_must_hold(result);
@@ -219,34 +90,52 @@ fn throughput(result: &RunResult) -> Option<String> {
 }
 
 /// The rows that are not PASS, by name, and what the policy makes of an UNKNOWN.
-fn open_rows(result: &RunResult) -> Option<String> {
-    let verdict = result.verdict.as_ref()?;
-    let named = |status: Status| -> Vec<String> {
-        verdict.checks.iter().filter(|check| check.status == status).map(name_with_reason).collect()
-    };
-    let (failed, unknown, accepted) = (named(Status::Fail), named(Status::Unknown), named(Status::Accepted));
-    let mut parts = Vec::new();
-    if !failed.is_empty() {
-        parts.push(format!("Failed: {}.", listed(&failed)));
-    }
-    if !unknown.is_empty() {
-        parts.push(format!("Not decided: {}.", listed(&unknown)));
-    }
-    if !accepted.is_empty() {
-        parts.push(format!("Accepted by review: {}.", listed(&accepted)));
+fn open_rows(result: &RunResult) -> Vec<String> {
+    let Some(verdict) = &result.verdict else { return Vec::new() };
+    let told = [(Status::Fail, "Failed"), (Status::Unknown, "Not decided"), (Status::Accepted, "Accepted by review")];
+    let mut sentences = Vec::new();
+    for (status, what) in told {
+        let rows: Vec<&Check> = verdict.checks.iter().filter(|check| check.status == status).collect();
+        // That all limits do not hold together is said by the one that does not.
+        let is_said = |check: &Check| check.id == TOGETHER && rows.iter().any(|other| is_objective(other));
+        let names: Vec<String> =
+            rows.iter().filter(|check| !is_said(check)).map(|check| name_with_reason(check)).collect();
+        if !names.is_empty() {
+            let at = figures::load_that_must_hold(result).filter(|_| status == Status::Fail && is_objective(rows[0]));
+            let at = at.map_or_else(String::new, |load| format!("at {load} "));
+            sentences.push(format!("{what}: {at}{}.", listed(&names)));
+        }
     }
     if verdict.overall == Status::Unknown && !verdict.unknown_blocks {
-        parts.push("The policy does not let UNKNOWN block.".to_owned());
+        sentences.push("The policy does not let UNKNOWN block.".to_owned());
     }
-    (!parts.is_empty()).then(|| parts.join(" "))
+    sentences
 }
 
+/// The row that asks for all limits on one schedule.
+const TOGETHER: &str = "all_limits";
+
+/// Whether a row is one of the objectives, which are judged at the load that must hold.
+fn is_objective(check: &Check) -> bool {
+    let is_other = [TOGETHER, "capacity"].contains(&check.id.as_str()) || check.id.ends_with("_change");
+    check.claim.is_some() && !is_other
+}
+
+/// The name of a row and why it does not pass: what was seen in place of its limit, else the reason.
 fn name_with_reason(check: &Check) -> String {
+    /// Figures longer than this are left to the table.
+    const SHORT: usize = 32;
     let name = check_name(&check.id);
-    if matches!(check.reason, Reason::Broken | Reason::Accepted) {
-        name
-    } else {
-        format!("{name} ({})", check.reason.code())
+    let shown = |figure: &Option<String>| figure.clone().filter(|figure| figure.chars().count() <= SHORT);
+    // What follows a comma is the same in other words.
+    let observed = check.observed.as_ref().map(|text| text.split(", ").next().unwrap_or_default().to_owned());
+    match (check.reason, shown(&observed).zip(shown(&check.limit))) {
+        (Reason::Broken, Some((observed, limit))) => match limit.strip_prefix("≥ -") {
+            Some(margin) => format!("{name} ({observed}, and at most {margin} may be lost)"),
+            None => format!("{name} ({observed}, not {limit})"),
+        },
+        (Reason::Broken | Reason::Accepted, _) => name,
+        _ => format!("{name} ({})", check.reason.code()),
     }
 }
 
@@ -358,19 +247,22 @@ fn audited(result: &RunResult) -> Option<String> {
 
 /// What a reader needs to repeat the run.
 pub(super) fn identity(result: &RunResult) -> String {
+    let digests = digests(result).map(|(name, digest)| format!("{name} {digest}"));
+    seeds(result).into_iter().chain(digests).collect::<Vec<_>>().join(", ")
+}
+
+/// The seeds of all trials.
+pub(super) fn seeds(result: &RunResult) -> Option<String> {
     let of_steps = figures::trials(result).map(|(_, trial)| trial.seed);
     let seeds: Vec<u64> = of_steps.chain(result.searches.iter().map(|search| search.seed)).collect();
-    let seeds = match (seeds.iter().min(), seeds.iter().max()) {
-        (Some(low), Some(high)) if low == high => format!("seed {low}, "),
-        (Some(low), Some(high)) => format!("seeds {low} to {high}, "),
-        _ => String::new(),
-    };
-    format!(
-        "{seeds}plan {}, workload {}, contract {}",
-        result.plan_digest.short(),
-        result.workload_digest.short(),
-        result.contract_digest.short()
-    )
+    let (low, high) = (seeds.iter().min()?, seeds.iter().max()?);
+    Some(if low == high { format!("seed {low}") } else { format!("seeds {low} to {high}") })
+}
+
+/// The digests of what was done, shortened.
+pub(super) fn digests(result: &RunResult) -> [(&'static str, &str); 3] {
+    let [plan, workload, contract] = [&result.plan_digest, &result.workload_digest, &result.contract_digest];
+    [("plan", plan.short()), ("workload", workload.short()), ("contract", contract.short())]
 }
 
 /// By which tool and when the run was made.

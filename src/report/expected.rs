@@ -1,8 +1,8 @@
 //! Whole outputs of every renderer. They were read and judged by eye; a change here is a change of what people see.
 
 use super::samples::{self, MS};
-use super::{PlanReport, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
-use super::{markdown, plan, smoke, terminal};
+use super::{Frame, Limit, PlanReport, ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent};
+use super::{comment, markdown, plan, smoke, terminal};
 use crate::contract::Plan;
 use crate::observe::{Outcome, OutputKind, Warning};
 use crate::units::Digest;
@@ -22,8 +22,9 @@ fn a_pass_in_a_terminal() {
         &terminal(&samples::pass(), 100, false),
         r#"
 PASS  quickstart
-Holds at 30/s, the highest load measured (goodput 29.8/s); TTFT P95 comes closest to its limit (2 of
-300 requests missed it).
+Every limit holds at 20/s, the load that must hold, and up to 30/s, the highest load measured
+(goodput 29.8/s); TTFT P95 comes closest to breaking: 255 ms, limit 500ms (2 of 300 requests missed
+it).
 simulated endpoint: these figures are those of a simulation
 
 check          limit     observed    interval           n  status  reason
@@ -58,10 +59,11 @@ fn a_fail_in_a_narrow_terminal() {
         &terminal(&samples::fail(), 80, false),
         r#"
 FAIL  gamma-26b-chat
-Holds at 10/s (goodput 10.0/s); at 20/s TTFT P95 breaks first (41 of 300
-requests missed it).
-Failed: TTFT P95, attainment, restart_count (counter_rose). Not decided: success
-rate (interval_straddles_limit), oom_count (probe_failed).
+Failed: at 20/s TTFT P95 (812 ms, not ≤ 500ms), attainment (86.33%, not ≥ 95%),
+restart_count (counter_rose).
+Not decided: success rate (interval_straddles_limit), oom_count (probe_failed).
+Every limit holds at 10/s (goodput 10.0/s); at 20/s, the load that must hold,
+TTFT P95 breaks first: 812 ms, limit 500ms (41 of 300 requests missed it).
 
 check          limit     observed    n  status   reason
 ─────────────────────────────────────────────────────────────────────────
@@ -109,55 +111,37 @@ fn a_fail_in_markdown() {
         r#"
 ## ❌ FAIL: gamma-26b-chat
 
-Holds at 10/s (goodput 10.0/s); at 20/s TTFT P95 breaks first (41 of 300 requests missed it).
+**Failed: at 20/s TTFT P95 (812 ms, not ≤ 500ms), attainment (86.33%, not ≥ 95%), restart_count (counter_rose).**
 
-Failed: TTFT P95, attainment, restart_count (counter_rose). Not decided: success rate (interval_straddles_limit), oom_count (probe_failed).
+Not decided: success rate (interval_straddles_limit), oom_count (probe_failed).
 
-| check | limit | observed | interval | n | status | reason |
-|:--|:--|--:|:--|--:|:--|:--|
-| TTFT P95 | ≤&nbsp;500ms | 812&nbsp;ms | 774&nbsp;ms&nbsp;…&nbsp;845&nbsp;ms | 300 | ❌ FAIL | `broken`<br><sub>41 of 300 requests are above the limit; 8 or fewer would pass, 22 or more fail</sub> |
-| E2E P95 | ≤&nbsp;5s | 2.90&nbsp;s | 2.71&nbsp;s&nbsp;…&nbsp;3.20&nbsp;s | 300 | ✅ PASS | `held` |
-| success rate | ≥&nbsp;99% | 99% | 97.44%&nbsp;…&nbsp;99.72% | 300 | ❔ UNKNOWN | `interval_straddles_limit`<br><sub>2,995 requests without a failure would decide it</sub> |
-| attainment | ≥&nbsp;95% | 86.33% | 82.63%&nbsp;…&nbsp;89.48% | 300 | ❌ FAIL | `broken` |
-| restart_count | rise&nbsp;≤&nbsp;0 | 0&nbsp;→&nbsp;1 | — | — | ❌ FAIL | `counter_rose` |
-| oom_count | rise&nbsp;≤&nbsp;0 | — | — | — | ❔ UNKNOWN | `probe_failed`<br><sub>after the load: exit status 2</sub> |
+Every limit holds at 10/s (goodput 10.0/s); at 20/s, the load that must hold, TTFT P95 breaks first: 812 ms, limit 500ms (41 of 300 requests missed it).
 
-| load | TTFT p50 | TTFT p95 | TPOT p99 | E2E p99 | completed req/s | output tok/s | goodput req/s | attainment | success |
+| check | limit | observed | n | status | reason |
+|:--|--:|--:|--:|:--|:--|
+| ❌&nbsp;TTFT&nbsp;P95 | ≤&nbsp;500ms | 812&nbsp;ms<br><sub>774&nbsp;ms&nbsp;…&nbsp;845&nbsp;ms</sub> | 300 | FAIL | `broken`<br><sub>41 of 300 requests are above the limit; 8 or fewer would pass, 22 or more fail</sub> |
+| ❌&nbsp;attainment | ≥&nbsp;95% | 86.33%<br><sub>82.63%&nbsp;…&nbsp;89.48%</sub> | 300 | FAIL | `broken` |
+| ❌&nbsp;restart_count | rise&nbsp;≤&nbsp;0 | 0&nbsp;→&nbsp;1 |  | FAIL | `counter_rose` |
+| ⚠️&nbsp;success&nbsp;rate | ≥&nbsp;99% | 99%<br><sub>97.44%&nbsp;…&nbsp;99.72%</sub> | 300 | UNKNOWN | `interval_straddles_limit`<br><sub>2,995 requests without a failure would decide it</sub> |
+| ⚠️&nbsp;oom_count | rise&nbsp;≤&nbsp;0 | — |  | UNKNOWN | `probe_failed`<br><sub>after the load: exit status 2</sub> |
+| ✅&nbsp;E2E&nbsp;P95 | ≤&nbsp;5s | 2.90&nbsp;s<br><sub>2.71&nbsp;s&nbsp;…&nbsp;3.20&nbsp;s</sub> | 300 | PASS | `held` |
+
+| load | TTFT<br>p50 | TTFT<br>p95 | TPOT<br>p99 | E2E<br>p99 | completed<br>req/s | output<br>tok/s | goodput<br>req/s | attainment | success |
 |:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 | 10/s | 118&nbsp;ms | 140&nbsp;ms | 19.0&nbsp;ms | 1.04&nbsp;s | 10.0 | 640 | 10.0 | 100% | 100% |
-| ▸&nbsp;20/s | 310&nbsp;ms | 812&nbsp;ms | 19.0&nbsp;ms | ∞ | 19.8 | 1,280 | 17.3 | 86.33% | 99.00% |
+| **▸&nbsp;20/s** | **310&nbsp;ms** | **812&nbsp;ms** | **19.0&nbsp;ms** | **∞** | **19.8** | **1,280** | **17.3** | **86.33%** | **99.00%** |
 | 30/s | — | — | — | — | — | — | — | — | — |
-
-<sub>▸ the load that must hold</sub>
 
 - **20/s**: 3 of 300 requests did not end ok: http_error 1, timeout 2; 12 of 300 replies cut by a limit or filter (truncated); requests pile up: +1.31 in flight per second
 - **30/s**: not measured: a lower load already broke
 
-measured 3 of 5 cells · load generator kept its plan: send lag p99 350 µs at worst, at 20/s · warnings in replies: no_done 4
-
-<details>
-<summary>Quantiles and evidence</summary>
-
-| load | metric | n | p50 | p90 | p95 | p99 | max |
-|:--|:--|--:|--:|--:|--:|--:|--:|
-| 10/s | e2e | 300 | 890&nbsp;ms | 960&nbsp;ms | 988&nbsp;ms | 1.04&nbsp;s | 1.10&nbsp;s |
-| 10/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
-| 10/s | ttft | 300 | 118&nbsp;ms | 131&nbsp;ms | 140&nbsp;ms | 162&nbsp;ms | 171&nbsp;ms |
-| 20/s | e2e | 300 | 1.40&nbsp;s | 2.20&nbsp;s | 2.90&nbsp;s | ∞ | 4.10&nbsp;s |
-| 20/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
-| 20/s | ttft | 300 | 310&nbsp;ms | 690&nbsp;ms | 812&nbsp;ms | ∞ | 1.90&nbsp;s |
-
-| load | objective | violations | undecided | unmeasured | requests | quantile | bounds at 95% |
-|:--|:--|--:|--:|--:|--:|--:|:--|
-| 10/s | TTFT&nbsp;P95 | 0 | 0 | 0 | 300 | 204&nbsp;ms | 196&nbsp;ms&nbsp;…&nbsp;231&nbsp;ms |
-| 20/s | TTFT&nbsp;P95 | 41 | 0 | 0 | 300 | 204&nbsp;ms | 196&nbsp;ms&nbsp;…&nbsp;231&nbsp;ms |
-
-</details>
+<sub>▸ the load that must hold</sub><br>
+<sub>measured 3 of 5 cells · load generator kept its plan: send lag p99 350 µs at worst, at 20/s · warnings in replies: no_done 4</sub>
 
 <details>
 <summary>About this run</summary>
 
-- seed 42, plan 64879f7d6b96, workload 7f6c7360bf24, contract cc8321d6375c
+- seed 42, plan `64879f7d6b96`, workload `7f6c7360bf24`, contract `cc8321d6375c`
 - goodput 0.1.0, 2026-11-29T10&#58;&#8203;00&#58;&#8203;00Z to 2026-11-29T10&#58;&#8203;01&#58;&#8203;34Z
 - endpoint http&#58;&#8203;//127.0.0.1&#58;&#8203;8000/v1/chat/completions, openai-chat
 - first output 2.30 s after launch
@@ -168,6 +152,83 @@ measured 3 of 5 cells · load generator kept its plan: send lag p99 350 µs at w
 | restart_count | 0 | 0 | 0 | 0 |
 
 </details>
+
+<details>
+<summary>Quantiles of every metric</summary>
+
+| load | metric | n | p50 | p90 | p95 | p99 | max |
+|:--|:--|--:|--:|--:|--:|--:|--:|
+| 10/s | e2e | 300 | 890&nbsp;ms | 960&nbsp;ms | 988&nbsp;ms | 1.04&nbsp;s | 1.10&nbsp;s |
+| 10/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
+| 10/s | ttft | 300 | 118&nbsp;ms | 131&nbsp;ms | 140&nbsp;ms | 162&nbsp;ms | 171&nbsp;ms |
+| 20/s | e2e | 300 | 1.40&nbsp;s | 2.20&nbsp;s | 2.90&nbsp;s | ∞ | 4.10&nbsp;s |
+| 20/s | tpot | 300 | 12.0&nbsp;ms | 13.0&nbsp;ms | 14.0&nbsp;ms | 19.0&nbsp;ms | 25.0&nbsp;ms |
+| 20/s | ttft | 300 | 310&nbsp;ms | 690&nbsp;ms | 812&nbsp;ms | ∞ | 1.90&nbsp;s |
+
+</details>
+
+<details>
+<summary>Evidence</summary>
+
+| load | objective | violations | undecided | unmeasured | requests | quantile | bounds at 95% |
+|:--|:--|--:|--:|--:|--:|--:|:--|
+| 10/s | TTFT&nbsp;P95 | 0 | 0 | 0 | 300 | 140&nbsp;ms | 134&nbsp;ms&nbsp;…&nbsp;146&nbsp;ms |
+| 20/s | TTFT&nbsp;P95 | 41 | 0 | 0 | 300 | 812&nbsp;ms | 780&nbsp;ms&nbsp;…&nbsp;846&nbsp;ms |
+
+</details>
+"#,
+    );
+}
+
+#[test]
+fn a_loss_in_a_comment() {
+    let frame = Frame {
+        marker: Some("<!-- goodput comment -->"),
+        remarks: &["Stale: the pull request has moved on.".to_owned()],
+        run_url: Some("https://github.example/o/r/actions/runs/7"),
+        limit: Limit::Characters(65_536),
+    };
+    let page = comment(&samples::loss(), &frame);
+    let shown = page.split("<details>").next().unwrap_or_default();
+    assert_text(
+        shown,
+        r#"
+<!-- goodput comment -->
+
+## ❌ FAIL: gamma-26b-chat
+
+> ⚠️ Stale: the pull request has moved on.
+
+**Failed: capacity change (-12.3%, and at most 5% may be lost).**
+
+Every limit holds at 20/s, the load that must hold, and up to 30/s, the highest load measured (goodput 29.8/s); TTFT P95 comes closest to breaking: 255 ms, limit 500ms (2 of 300 requests missed it).
+
+Compared with the baseline at <code>0123456789ab</code> (where the change left the base branch, 2 hours old, store branch): capacity -12.3% (-14.9% … -9.6%, margin 5%).
+
+Under test: server_version from 0.11.0 to 0.11.1.
+
+| check | limit | observed | baseline | change | status | reason |
+|:--|--:|--:|--:|--:|:--|:--|
+| ❌&nbsp;capacity&nbsp;change | loss&nbsp;≤&nbsp;5% | ≈&nbsp;26.3/s | 30.0/s | &#45;12.3%<br><sub>&#45;14.9%&nbsp;…&nbsp;-9.6%</sub> | FAIL | `broken` |
+| ✅&nbsp;TTFT&nbsp;P95 | ≤&nbsp;500ms | 204&nbsp;ms<br><sub>196&nbsp;ms&nbsp;…&nbsp;231&nbsp;ms</sub> | 181&nbsp;ms | 11.3%&nbsp;slower<br><sub>7.0%&nbsp;…&nbsp;16.0%</sub> | PASS | `held` |
+| ✅&nbsp;E2E&nbsp;P95 | ≤&nbsp;5s | 1.06&nbsp;s<br><sub>1.03&nbsp;s&nbsp;…&nbsp;1.12&nbsp;s</sub> | 1.09&nbsp;s | 3.0%&nbsp;faster<br><sub>&#43;1.0%&nbsp;…&nbsp;+5.0%</sub> | PASS | `held` |
+| ✅&nbsp;success&nbsp;rate | ≥&nbsp;100% | 300&nbsp;of&nbsp;300 |  |  | PASS | `held`<br><sub>at&nbsp;most&nbsp;1%&nbsp;at&nbsp;95%</sub> |
+| ✅&nbsp;attainment | ≥&nbsp;95% | 99.66%<br><sub>98.42%&nbsp;…&nbsp;99.98%</sub> |  |  | PASS | `held` |
+| ✅&nbsp;goodput&nbsp;change<br><sub>at&nbsp;20/s</sub> | loss&nbsp;≤&nbsp;5% | 19.8/s | 19.9/s | &#45;0.6%<br><sub>&#45;1.5%&nbsp;…&nbsp;+0.3%</sub> | PASS | `held` |
+| ✅&nbsp;restart_count | rise&nbsp;≤&nbsp;0 | 0&nbsp;→&nbsp;0 |  |  | PASS | `held` |
+
+<sub>slower and faster: the change of speed, one over the time</sub>
+
+| load | TTFT<br>p50 | TTFT<br>p95 | TPOT<br>p99 | E2E<br>p99 | completed<br>req/s | output<br>tok/s | goodput<br>req/s | attainment | success |
+|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| 10/s | 118&nbsp;ms | 140&nbsp;ms | 19.0&nbsp;ms | 1.04&nbsp;s | 10.0 | 640 | 10.0 | 100% | 100% |
+| **▸&nbsp;20/s** | **121&nbsp;ms** | **204&nbsp;ms** | **19.0&nbsp;ms** | **1.19&nbsp;s** | **20.0** | **1,280** | **19.9** | **99.66%** | **100%** |
+| 30/s | 133&nbsp;ms | 255&nbsp;ms | 19.0&nbsp;ms | 1.41&nbsp;s | 30.0 | 1,920 | 29.8 | 99.33% | 100% |
+
+<sub>▸ the load that must hold</sub><br>
+<sub>measured 4 of 4 cells · load generator kept its plan: send lag p99 390 µs at worst, at 30/s</sub><br>
+<sub>commit 89abcdef0123 · [whole report and artifacts](https://github.example/o/r/actions/runs/7)</sub>
+
 "#,
     );
 }
@@ -180,7 +241,8 @@ fn an_endpoint_that_never_became_ready() {
 FAIL  crash
 The endpoint did not become ready: the process ended with exit status: 1 after
 2.3s.
-Failed: endpoint (endpoint_not_ready). Not decided: TTFT P95 (not_measured).
+Failed: endpoint (endpoint_not_ready).
+Not decided: TTFT P95 (not_measured).
 
 check     limit    observed  interval  n  status   reason
 ─────────────────────────────────────────────────────────────────────

@@ -118,8 +118,8 @@ impl Page {
 
     /// A line that begins with a status and goes on with a text.
     pub(super) fn status_line(&mut self, status: Option<Status>, word: &str, text: &str) {
-        let word = self.paint(word, status_style(status));
-        let text = self.paint(&escape::terminal(text, escape::TEXT_CAP), Style::new().bold());
+        let text = shortened(&escape::terminal(text, escape::TEXT_CAP), self.width.saturating_sub(word.len() + 2));
+        let (word, text) = (self.paint(word, status_style(status)), self.paint(&text, Style::new().bold()));
         self.push(&format!("{word}  {text}"));
     }
 

@@ -1,37 +1,48 @@
-//! A run's result as GitHub-flavoured Markdown, for a comment or a job summary.
+//! A run's result as parts of a page of GitHub-flavoured Markdown, for a comment, a job summary or a file.
 
+use super::comment::{Frame, comment};
 use super::escape::{self, TEXT_CAP};
-use super::figures::{Percentile, UNMEASURED, check_name, grouped, largest, quantile};
+use super::figures::{Percentile, UNMEASURED, grouped, largest, quantile};
 use super::layout::Column;
-use super::{change, conclusion, figures, resources, search, sweep};
-use crate::judge::{Check, Status, Verdict};
-use crate::record::{Change, ProbeKind, Reading, RunResult, StepRecord};
+use super::parts::{Limit, Part, Worth, folded};
+use super::{change, checks, conclusion, figures, resources, search, sweep};
+use crate::record::{Change, ProbeKind, Readiness, Reading, RunResult, StepRecord};
 
 /// Sweep columns above this rank are left to the folded tables, so that the table fits a comment.
 const SHOWN_RANK: u8 = 6;
+/// The longest sentence.
+const SENTENCE_CAP: usize = 600;
 
-/// Renders a result as Markdown: heading with the overall answer, the binding limit in a sentence, checks, sweep, and the
-/// rest folded away.
+/// Renders all of a result as Markdown, as [`comment`] does where there is room for everything.
 pub fn markdown(result: &RunResult) -> String {
-    let (status, word) = conclusion::overall(result);
-    let mut parts = vec![format!("## {} {word}: {}", symbol(status), text(&result.name))];
-    parts.extend(conclusion::sentences(result).iter().map(|sentence| text(sentence)));
-    parts.extend(conclusion::labels(result).iter().map(|label| format!("> {}", text(label))));
-    if let Some(verdict) = &result.verdict {
-        parts.push(checks(verdict));
-    }
-    if !result.steps.is_empty() {
-        parts.push(steps(result));
-        parts.extend(remarks(result));
-    }
-    parts.extend(changes(result));
-    parts.extend(conclusion::notices(result).map(|notice| text(&notice)));
-    parts.push(conclusion::quality(result).iter().map(|line| text(line)).collect::<Vec<_>>().join(" · "));
-    parts.extend(evidence(result));
-    parts.push(about(result));
-    parts.extend(log(result));
-    parts.retain(|part| !part.is_empty());
-    format!("{}\n", parts.join("\n\n"))
+    let run_url = result.origin.run_url.as_deref();
+    comment(result, &Frame { marker: None, remarks: &[], run_url, limit: Limit::Characters(usize::MAX) })
+}
+
+/// The parts of a page below its headline, in their order.
+pub(super) fn parts(result: &RunResult, run_url: Option<&str>) -> Vec<Part> {
+    let sentences = conclusion::sentences(result).into_iter().enumerate().map(|(index, sentence)| {
+        let sentence = escape::markdown(&sentence, SENTENCE_CAP);
+        if index == 0 { format!("**{sentence}**") } else { sentence }
+    });
+    let labels = conclusion::labels(result).into_iter().map(|label| format!("> {}", text(label)));
+    let mut parts: Vec<Part> =
+        sentences.chain(labels).map(|text| Part::whole("a sentence", Worth::Answer, text)).collect();
+    parts.push(checks::part(result));
+    parts.push(steps(result));
+    parts.push(remarks(result));
+    let notices = conclusion::notices(result).map(|notice| (Worth::Remark, format!("- {}", text(&notice))));
+    parts.push(Part::of_rows("notices", String::new(), notices.collect(), String::new()));
+    parts.push(Part::whole("how far the figures can be trusted", Worth::Remark, small_print(result, run_url)));
+    let sections = [
+        ("the endpoint's log", log(result)),
+        ("the other changes", changes(result)),
+        ("how the run was made", Some(about(result))),
+        ("the quantiles", quantiles(result)),
+        ("the evidence", evidence(result)),
+    ];
+    parts.extend(sections.into_iter().map(|(name, text)| Part::whole(name, Worth::Folded, text.unwrap_or_default())));
+    parts
 }
 
 /// Escaped text on one line.
@@ -39,82 +50,78 @@ fn text(text: &str) -> String {
     escape::markdown(text, TEXT_CAP)
 }
 
-/// A figure that must not be broken over two lines.
-fn figure(text: &str) -> String {
-    escape::markdown(text, TEXT_CAP).replace(' ', "&nbsp;")
-}
-
-fn symbol(status: Option<Status>) -> &'static str {
-    match status {
-        Some(Status::Pass) => "✅",
-        Some(Status::Fail) => "❌",
-        Some(Status::Accepted) => "☑️",
-        Some(Status::Unknown) | None => "❔",
+/// The five dimensions of every load. The row of the load that must hold stands out.
+fn steps(result: &RunResult) -> Part {
+    if result.steps.is_empty() {
+        return Part::default();
     }
-}
-
-fn checks(verdict: &Verdict) -> String {
-    let mut lines = vec![
-        "| check | limit | observed | interval | n | status | reason |".to_owned(),
-        "|:--|:--|--:|:--|--:|:--|:--|".to_owned(),
-    ];
-    lines.extend(verdict.checks.iter().map(check_row));
-    lines.join("\n")
-}
-
-fn check_row(check: &Check) -> String {
-    let shown = |value: Option<&String>| value.map_or_else(|| UNMEASURED.to_owned(), |value| figure(value));
-    let interval = check.interval.as_ref().map(|[lower, upper]| format!("{lower} … {upper}"));
-    let note = check.note.as_ref().map_or_else(String::new, |note| format!("<br><sub>{}</sub>", text(note)));
-    format!(
-        "| {} | {} | {} | {} | {} | {} {} | `{}`{note} |",
-        text(&check_name(&check.id)),
-        shown(check.limit.as_ref()),
-        shown(check.observed.as_ref()),
-        shown(interval.as_ref()),
-        shown(check.samples.map(grouped).as_ref()),
-        symbol(Some(check.status)),
-        check.status.word(),
-        check.reason.code(),
-    )
-}
-
-fn steps(result: &RunResult) -> String {
     let mut columns = sweep::columns(result);
     columns.retain(|column| column.rank <= SHOWN_RANK);
-    let table = table(&columns);
-    match figures::load_that_must_hold(result) {
-        Some(_) => format!("{table}\n\n<sub>{} the load that must hold</sub>", sweep::MARK),
-        None => table,
+    narrow(&mut columns);
+    let must_hold = figures::load_that_must_hold(result);
+    let rows = result.steps.iter().enumerate().map(|(index, step)| {
+        let cells = cells(&columns, index);
+        if Some(step.load) == must_hold {
+            (Worth::MainLoad, row(&cells.iter().map(|cell| format!("**{cell}**")).collect::<Vec<_>>()))
+        } else {
+            (Worth::Load, row(&cells))
+        }
+    });
+    Part::of_rows("loads", table_head(&columns), rows.collect(), String::new())
+}
+
+/// Leaves out columns, the least telling first, until the table fits a comment.
+fn narrow(columns: &mut Vec<Column>) {
+    /// Characters in the width of a comment.
+    const ROOM: usize = 115;
+    /// The width of a cell's borders, in characters.
+    const BORDERS: usize = 4;
+    let length = |text: &str| text.trim().chars().count();
+    // A title of two words is broken.
+    let title = |title: &str| title.split(' ').map(length).max().unwrap_or(0);
+    let width = |column: &Column| {
+        let cells = column.cells.iter().map(|cell| length(cell)).max().unwrap_or(0);
+        BORDERS + cells.max(title(column.group)).max(length(&column.name))
+    };
+    while columns.iter().map(width).sum::<usize>() > ROOM {
+        let Some(last) = columns.iter().map(|column| column.rank).max().filter(|rank| *rank > 0) else { return };
+        let Some(at) = columns.iter().rposition(|column| column.rank == last) else { return };
+        columns.remove(at);
     }
 }
 
 /// A table of columns; cells are escaped here.
 fn table(columns: &[Column]) -> String {
-    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let head = |column: &Column| format!("{} {}", column.group, column.name).trim().to_owned();
-    let rule = columns.iter().map(|column| if column.right { "--:" } else { ":--" }).collect::<Vec<_>>();
-    let mut lines = vec![row(columns.iter().map(head).collect()), format!("|{}|", rule.join("|"))];
-    for index in 0..columns.first().map_or(0, |column| column.cells.len()) {
-        let cell = |column: &Column| column.cells.get(index).map_or_else(String::new, |cell| figure(cell.trim()));
-        lines.push(row(columns.iter().map(cell).collect()));
-    }
-    lines.join("\n")
+    let count = columns.first().map_or(0, |column| column.cells.len());
+    let rows = (0..count).map(|index| row(&cells(columns, index)));
+    [table_head(columns)].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// The figures that were compared: those of the verdict, and folded away all others.
+/// Titles and rule. The title of a group stands above that of its column, which keeps the column narrow.
+fn table_head(columns: &[Column]) -> String {
+    let title = |column: &Column| match (column.group, text(&column.name)) {
+        ("", name) => name,
+        (group, name) if name.is_empty() => group.to_owned(),
+        (group, name) => format!("{group}<br>{name}"),
+    };
+    let rule = columns.iter().map(|column| if column.right { "--:" } else { ":--" }).collect::<Vec<_>>();
+    format!("{}\n|{}|", row(&columns.iter().map(title).collect::<Vec<_>>()), rule.join("|"))
+}
+
+fn cells(columns: &[Column], index: usize) -> Vec<String> {
+    let cell = |column: &Column| column.cells.get(index).map_or_else(String::new, |c| checks::figure(Some(c.trim())));
+    columns.iter().map(cell).collect()
+}
+
+fn row(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
+}
+
+/// The figures that were compared and decide nothing.
 fn changes(result: &RunResult) -> Option<String> {
-    let rows = change::rows(result);
-    let (gating, informing): (Vec<&Change>, Vec<&Change>) = rows.into_iter().partition(|change| change.gates);
-    let mut parts = Vec::new();
-    if !gating.is_empty() {
-        parts.push(table(&change::columns(&gating)));
-    }
-    if !informing.is_empty() {
-        let body = format!("{}\n\n<sub>{}</sub>", table(&change::columns(&informing)), text(change::LEGEND));
-        parts.push(folded("Other changes since the baseline", &body));
-    }
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
+    let informing: Vec<&Change> = change::all(result).filter(|change| !change.gates).collect();
+    let body = || format!("{}\n\n<sub>{}</sub>", table(&change::columns(&informing)), text(change::LEGEND));
+    (!informing.is_empty()).then(|| folded("Other changes since the baseline", &body(), false))
 }
 
 fn bullets(items: impl Iterator<Item = String>) -> String {
@@ -122,27 +129,45 @@ fn bullets(items: impl Iterator<Item = String>) -> String {
 }
 
 /// What a reader must know about single steps.
-fn remarks(result: &RunResult) -> Option<String> {
+fn remarks(result: &RunResult) -> Part {
     let known = result.steps.iter().map(|step| (step.load, sweep::remarks(step)));
-    let list = bullets(
-        known
-            .filter(|(_, remarks)| !remarks.is_empty())
-            .map(|(load, remarks)| format!("**{}**: {}", text(&load.to_string()), text(&remarks.join("; ")))),
-    );
-    (!list.is_empty()).then_some(list)
+    let rows = known.filter(|(_, remarks)| !remarks.is_empty()).map(|(load, remarks)| {
+        (Worth::Remark, format!("- **{}**: {}", text(&load.to_string()), text(&remarks.join("; "))))
+    });
+    Part::of_rows("remarks on loads", String::new(), rows.collect(), String::new())
 }
 
-fn folded(summary: &str, body: &str) -> String {
-    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>")
+/// What was measured of what was planned, how far the load generator can be trusted, of which commit it was and where the rest is.
+fn small_print(result: &RunResult, run_url: Option<&str>) -> String {
+    let mark = figures::load_that_must_hold(result).filter(|_| !result.steps.is_empty());
+    let mark = mark.map(|_| format!("{} the load that must hold", sweep::MARK));
+    let quality: Vec<String> = conclusion::quality(result).iter().map(|line| text(line)).collect();
+    let source = [commit(result), run_url.and_then(|url| escape::link("whole report and artifacts", url))];
+    let source: Vec<String> = source.into_iter().flatten().collect();
+    let lines = [mark.unwrap_or_default(), quality.join(" · "), source.join(" · ")];
+    let lines: Vec<String> =
+        lines.into_iter().filter(|line| !line.is_empty()).map(|line| format!("<sub>{line}</sub>")).collect();
+    lines.join("<br>\n")
 }
 
-/// The quantiles of every metric and the evidence of every objective, folded away.
+/// The commit that was measured, left to be linked.
+fn commit(result: &RunResult) -> Option<String> {
+    let commit = result.origin.commit.as_deref().map(change::short)?;
+    let is_one = !commit.is_empty() && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let changed = if result.origin.changed_files == Some(true) { ", with changes that are not committed" } else { "" };
+    is_one.then(|| format!("commit {commit}{changed}"))
+}
+
+/// The quantiles of every metric, folded away.
+fn quantiles(result: &RunResult) -> Option<String> {
+    let columns = quantile_columns(result);
+    let is_empty = columns.first().is_none_or(|column| column.cells.is_empty());
+    (!is_empty).then(|| folded("Quantiles of every metric", &table(&columns), false))
+}
+
+/// Searches, resources and the evidence of every objective, folded away.
 fn evidence(result: &RunResult) -> Option<String> {
     let mut tables = Vec::new();
-    let quantiles = quantiles(result);
-    if quantiles.first().is_some_and(|column| !column.cells.is_empty()) {
-        tables.push(table(&quantiles));
-    }
     if !result.searches.is_empty() {
         tables.push(table(&search::columns(result)));
     }
@@ -154,10 +179,10 @@ fn evidence(result: &RunResult) -> Option<String> {
     if evidence.first().is_some_and(|column| !column.cells.is_empty()) {
         tables.push(table(&evidence));
     }
-    (!tables.is_empty()).then(|| folded("Quantiles and evidence", &tables.join("\n\n")))
+    (!tables.is_empty()).then(|| folded("Evidence", &tables.join("\n\n"), false))
 }
 
-fn quantiles(result: &RunResult) -> Vec<Column> {
+fn quantile_columns(result: &RunResult) -> Vec<Column> {
     let metrics = |step: &StepRecord| -> Vec<(String, u64)> {
         let times = step.metrics.iter().map(|(name, found)| (name.clone(), found.count));
         times.chain(step.ratios.iter().map(|(name, found)| (name.clone(), found.count))).collect()
@@ -183,8 +208,10 @@ fn quantiles(result: &RunResult) -> Vec<Column> {
 /// How the run was made, folded away.
 fn about(result: &RunResult) -> String {
     let endpoint = &result.endpoint;
+    let digests = conclusion::digests(result).map(|(name, digest)| format!("{name} {}", escape::digest(digest)));
+    let seeds = conclusion::seeds(result).map(|seeds| text(&seeds));
     let mut items = vec![
-        text(&conclusion::identity(result)),
+        seeds.into_iter().chain(digests).collect::<Vec<_>>().join(", "),
         text(&conclusion::origin(result)),
         format!("endpoint {}, {}", text(&endpoint.url), text(&endpoint.protocol)),
     ];
@@ -199,7 +226,7 @@ fn about(result: &RunResult) -> String {
         body.push_str("\n\n");
         body.push_str(&probes(result));
     }
-    folded("About this run", &body)
+    folded("About this run", &body, false)
 }
 
 fn probes(result: &RunResult) -> String {
@@ -237,10 +264,12 @@ fn reading(kind: ProbeKind, reading: Option<&Reading>) -> String {
     }
 }
 
-/// The last lines of the endpoint's log, folded away. Inside `pre` only markup counts, and there is none left.
+/// The last lines of the endpoint's log, folded away, unless it is where a reader finds why nothing was measured. Inside `pre`
+/// only markup counts, and there is none left.
 fn log(result: &RunResult) -> Option<String> {
     let lines = &result.endpoint.log_tail;
     let shown: Vec<String> = lines.iter().map(|line| text(line)).collect();
-    (!shown.is_empty())
-        .then(|| folded("Last lines of the endpoint's log", &format!("<pre>\n{}\n</pre>", shown.join("\n"))))
+    let open = matches!(result.endpoint.ready, Readiness::NotReady { .. });
+    let body = format!("<pre>\n{}\n</pre>", shown.join("\n"));
+    (!shown.is_empty()).then(|| folded("Last lines of the endpoint's log", &body, open))
 }

@@ -1,18 +1,28 @@
-//! From result to text: terminal, Markdown and JSON. A renderer knows formats and no rules; what it shows was decided before.
+//! From result to text: terminal, Markdown, JSON, JUnit XML, annotations and outputs. A renderer knows formats and no
+//! rules; what it shows was decided before.
 //!
-//! What a run says is put into words and columns once, for all formats, and escaped once per format.
+//! What a run says is put into words and columns once, for all formats, and escaped once per format, in `escape` alone.
 
+mod annotations;
 mod audit;
 mod baseline;
 mod calibration;
+mod capacity;
 mod change;
+mod checks;
+mod comment;
 mod compare;
 mod conclusion;
 mod escape;
 mod figures;
+mod junit;
 mod layout;
 mod markdown;
+mod outputs;
+mod parts;
+mod place;
 mod plan;
+mod problems;
 mod resources;
 mod search;
 mod smoke;
@@ -28,13 +38,19 @@ mod tests;
 
 use serde::Serialize;
 
+pub use annotations::{Annotation, Level, annotations};
 pub use audit::audit;
 pub use baseline::{History, HistoryRow, baseline, history};
 pub use calibration::calibration;
+pub use comment::{Frame, comment, failure, note};
 pub use compare::{CompareReport, ComparedRun, ReplyPair, compare};
 pub use escape::plain;
+pub use junit::junit;
 pub use markdown::markdown;
+pub use outputs::outputs;
+pub use parts::Limit;
 pub use plan::{PlanReport, cost, plan};
+pub use problems::problems;
 pub use smoke::{ProbeAnswer, SmokeReport, SmokeRequest, SmokeSent, smoke};
 pub use terminal::terminal;
 

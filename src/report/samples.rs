@@ -50,12 +50,12 @@ pub(super) fn step(per_second: u64, trial: u32, good: u64, ttft: [u64; 5], e2e: 
             ("tpot".to_owned(), quantiles([12, 13, 14, 19, 25])),
             ("e2e".to_owned(), quantiles(e2e)),
         ]),
-        trials: vec![trial_record(trial, good)],
+        trials: vec![trial_record(trial, good, ttft[2] * MS)],
         not_measured: None,
     }
 }
 
-fn trial_record(trial: u32, good: u64) -> TrialRecord {
+fn trial_record(trial: u32, good: u64, ttft_p95: u64) -> TrialRecord {
     TrialRecord {
         trial,
         seed: 42,
@@ -83,9 +83,9 @@ fn trial_record(trial: u32, good: u64) -> TrialRecord {
             undecided: 0,
             unmeasured: 0,
             unit: Some(MetricUnit::Nanoseconds),
-            quantile: Some(204 * MS),
-            lower: Some(196 * MS),
-            upper: Some(231 * MS),
+            quantile: Some(ttft_p95),
+            lower: Some(ttft_p95 * 24 / 25),
+            upper: Some(ttft_p95 * 25 / 24),
             headroom: Some(0.5),
             inflation: Some(1.0),
             alone: AloneCounts::default(),
@@ -400,8 +400,118 @@ pub(super) fn not_ready() -> RunResult {
     result
 }
 
+/// The commit that samples were measured at, and that of their baseline.
+const COMMIT: &str = "89abcdef0123456789abcdef0123456789abcdef";
+const BASE_COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// A change by which the endpoint loses capacity and nothing else.
+pub(super) fn loss() -> RunResult {
+    let mut result = pass();
+    "gamma-26b-chat".clone_into(&mut result.name);
+    result.endpoint.kind = EndpointKind::Launched;
+    result.origin = Origin {
+        commit: Some(COMMIT.to_owned()),
+        run_url: Some("https://github.example/o/r/actions/runs/7".to_owned()),
+        ..Origin::default()
+    };
+    result.baseline = Some(BaselineUse { chosen: Some(chosen()), record: Some(baseline()), ..BaselineUse::default() });
+    let changes = vec![
+        change("capacity", None, ["30.0/s", "≈ 26.3/s"], [0.877, 0.851, 0.904], Status::Fail),
+        change("goodput", Some(rate(20)), ["19.9/s", "19.8/s"], [0.994, 0.985, 1.003], Status::Pass),
+        Change {
+            gates: false,
+            ..change("ttft_p95", Some(rate(20)), ["181 ms", "204 ms"], [0.887, 0.84, 0.93], Status::Fail)
+        },
+        Change {
+            gates: false,
+            ..change("ttft_p95", Some(rate(10)), ["139 ms", "140 ms"], [0.993, 0.96, 1.02], Status::Pass)
+        },
+        Change {
+            gates: false,
+            ..change("e2e_p95", Some(rate(20)), ["1.09 s", "1.06 s"], [1.03, 1.01, 1.05], Status::Pass)
+        },
+    ];
+    let under_test = vec![Difference {
+        field: "server_version".to_owned(),
+        base: Some("0.11.0".to_owned()),
+        head: Some("0.11.1".to_owned()),
+    }];
+    result.comparison = Some(Comparison { changes, under_test, ..Comparison::default() });
+    let row = |id, status, reason, observed, lower, upper| Check {
+        trials: Some(8),
+        samples: None,
+        claim: Some(Claim::TypicalRun),
+        method: Some("paired load shift".to_owned()),
+        ..between(check(id, status, reason, "≥ -5%", observed), lower, upper)
+    };
+    if let Some(verdict) = &mut result.verdict {
+        verdict.overall = Status::Fail;
+        let rows = [
+            row("capacity_change", Status::Fail, Reason::Broken, "-12.3%", "-14.9%", "-9.6%"),
+            row("goodput_change", Status::Pass, Reason::Held, "-0.6%", "-1.5%", "+0.3%"),
+        ];
+        verdict.checks.splice(4..4, rows);
+    }
+    result
+}
+
+/// The same loss, reviewed.
+pub(super) fn accepted() -> RunResult {
+    let mut result = loss();
+    if let Some(verdict) = &mut result.verdict {
+        verdict.overall = Status::Pass;
+        for check in verdict.checks.iter_mut().filter(|check| check.status == Status::Fail) {
+            (check.status, check.reason) = (Status::Accepted, Reason::Accepted);
+            check.note = Some(
+                "accepted by Ada until 2027-01-31: the larger context is worth it; without that it would be FAIL (broken)"
+                    .to_owned(),
+            );
+        }
+    }
+    result
+}
+
+fn chosen() -> Chosen {
+    Chosen { store: "branch".to_owned(), place: "goodput-baselines".to_owned(), why: Why::MergeBase, age_s: 7_300 }
+}
+
+/// A baseline with three trials at 20/s, of 299, 298 and 300 good requests in 15 s each.
+fn baseline() -> BaselineRecord {
+    let mut base = pass();
+    base.origin.commit = Some(BASE_COMMIT.to_owned());
+    for step in base.steps.iter_mut().filter(|step| step.load == rate(20)) {
+        let trial = |(seed, good)| TrialRecord { seed, ..trial_record(1, good, 181 * MS) };
+        step.trials = [(42, 299), (43, 298), (44, 300)].map(trial).to_vec();
+    }
+    BaselineRecord::of(&base)
+}
+
+fn change(metric: &str, load: Option<Load>, sides: [&str; 2], found: [f64; 3], status: Status) -> Change {
+    let [base, head] = sides.map(|side| Some(side.to_owned()));
+    let [ratio, lower, upper] = found;
+    Change {
+        metric: metric.to_owned(),
+        load,
+        base,
+        head,
+        ratio: Some(ratio),
+        interval: Some([lower, upper]),
+        confidence: share(950_000),
+        method: Some("paired load shift".to_owned()),
+        margin: Share::from_ppm(50_000).unwrap_or(Share::ONE),
+        base_trials: 8,
+        head_trials: 8,
+        status,
+        reason: if status == Status::Pass { Reason::Held } else { Reason::Broken },
+        significant: !(lower..=upper).contains(&1.0),
+        material: upper < 0.95,
+        gates: true,
+        note: None,
+    }
+}
+
 /// Every sample, by name.
-pub(super) fn all() -> [(&'static str, RunResult); 7] {
+pub(super) fn all() -> [(&'static str, RunResult); 9] {
     [
         ("pass", pass()),
         ("fail", fail()),
@@ -410,5 +520,7 @@ pub(super) fn all() -> [(&'static str, RunResult); 7] {
         ("closed loop", closed_loop()),
         ("spoken", spoken()),
         ("not ready", not_ready()),
+        ("loss", loss()),
+        ("accepted", accepted()),
     ]
 }

@@ -139,9 +139,12 @@ pub fn smoke(report: &SmokeReport, width: usize, color: bool) -> String {
 /// What gave data, and what of it there was none.
 fn proven(report: &SmokeReport) -> String {
     let counted = report.requests.iter().all(|request| request.output_tokens.is_some());
-    let probed = if report.probes.is_empty() { "" } else { ", probes" };
+    let silent = report.probes.iter().filter(|probe| probe.value.is_none()).count();
+    let probed = if silent == report.probes.len() { "" } else { ", probes" };
     let (gave, lacks) = if counted { (", token counts", "") } else { ("", "; there are no token counts") };
-    format!("payload, reply{gave}{probed} give data{lacks}")
+    let silent =
+        if silent > 0 { format!("; {silent} of {} probes give none", report.probes.len()) } else { String::new() };
+    format!("payload, reply{gave}{probed} give data{lacks}{silent}")
 }
 
 fn sent(page: &mut Page, sent: &SmokeSent) {

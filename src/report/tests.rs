@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{SmokeReport, SmokeRequest, SmokeSent, json, markdown, samples, smoke, terminal};
+use super::{Frame, Limit, SmokeReport, SmokeRequest, SmokeSent};
+use super::{comment, failure, json, markdown, samples, smoke, terminal};
 use crate::judge::Reason;
 use crate::observe::{Outcome, OutputKind};
 use crate::record::{Reading, RunResult};
@@ -14,7 +15,7 @@ fn columns(line: &str) -> usize {
     line.chars().count()
 }
 
-const NASTY: [&str; 10] = [
+const NASTY: [&str; 13] = [
     "a|b||c",
     "`code` ``` fence",
     "<script>alert(1)</script><!-- x --></details>",
@@ -25,6 +26,9 @@ const NASTY: [&str; 10] = [
     "[link](javascript:alert(1)) ![img](x) [ref]: x",
     "\\| \\` &lt;b&gt; &#64;octocat $x$ ~~s~~ **b** _i_",
     "FAIL PASS UNKNOWN FAIL",
+    "/merge\n/approve @all ~bug ~\"a b\" %12 %\"next\" !34 g/p!34 &5 $6 ^alert#7 [[page]] {+a+} [^1]",
+    "0123456789abcdef0123 o/r@89abcdef0123456789abcdef0123456789abcdef 1234567",
+    "\0 $$x^2$$ ```math x ``` <details> </summary> <pre> :tada: <!-- goodput -->",
 ];
 
 /// A result in which every text that others write is `text`.
@@ -82,12 +86,38 @@ fn cells(row: &str) -> usize {
 /// What of a line is left when everything that this tool itself writes as markup is taken away.
 fn without_own_markup(line: &str) -> String {
     let mut rest = line.to_owned();
-    for own in ["<br>", "<sub>", "</sub>", "<details>", "</details>", "<summary>", "</summary>", "<pre>", "</pre>"] {
+    for own in [
+        "<br>",
+        "<sub>",
+        "</sub>",
+        "<details>",
+        "<details open>",
+        "<span>",
+        "</span>",
+        "</details>",
+        "<summary>",
+        "</summary>",
+        "<pre>",
+        "</pre>",
+        "<code>",
+        "</code>",
+        "**",
+    ] {
         rest = rest.replace(own, "");
     }
-    rest = rest.trim_start_matches("## ").trim_start_matches("> ").trim_start_matches("- ").to_owned();
-    let bold: Vec<&str> = rest.splitn(3, "**").collect();
-    if let ["", load, after] = bold.as_slice() { format!("{load}{after}") } else { rest }
+    rest.trim_start_matches("## ").trim_start_matches("> ").trim_start_matches("- ").to_owned()
+}
+
+/// The text that a reader sees, with the character references resolved that this tool writes.
+fn decoded(line: &str) -> String {
+    let mut shown = String::new();
+    for (index, part) in line.replace("&nbsp;", " ").split("&#").enumerate() {
+        match part.split_once(';').and_then(|(code, rest)| Some((code.parse().ok().and_then(char::from_u32)?, rest))) {
+            Some((c, rest)) if index > 0 => shown.extend([c.to_string().as_str(), rest]),
+            _ => shown.push_str(part),
+        }
+    }
+    shown
 }
 
 #[test]
@@ -105,11 +135,111 @@ fn hostile_text_stays_text_in_markdown() {
             assert_eq!(rest.matches('`').count(), without_own_markup(plain).matches('`').count(), "{text:?} in {line}");
             assert!(!rest.contains("://") && !rest.contains("www."), "{text:?} leaves a link in {line}");
             assert!(!line.chars().any(char::is_control), "{text:?} leaves a control character in {line}");
+            let shown = decoded(&rest);
+            for sigil in ['!', '%', '~', '&', '$', '@', '#'] {
+                let follows = |c: char| c.is_alphanumeric() || c == '"';
+                assert!(!shown.split(sigil).skip(1).any(|after| after.starts_with(follows)), "{text:?} in {line}");
+            }
+            assert!(!rest.trim_start().starts_with('/'), "{text:?} leaves a command in {line}");
             let references = rest.replace("&#", "");
             assert!(!references.contains('#'), "{text:?} leaves a reference in {line}");
         }
-        assert_eq!(page.matches("</details>").count(), page.matches("<details>").count());
+        assert_eq!(page.matches("</details>").count(), page.matches("<details").count());
     }
+}
+
+/// Runs of seven or more hexadecimal digits that stand alone and outside of code.
+fn commits(line: &str) -> Vec<&str> {
+    let outside = line.split("<code>").map(|part| part.rsplit("</code>").next().unwrap_or(part));
+    let words = outside.flat_map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.filter(|word| word.len() >= 7 && word.bytes().all(|byte| byte.is_ascii_hexdigit())).collect()
+}
+
+#[test]
+fn nothing_that_others_wrote_is_linked_as_a_commit() {
+    let mut result = poisoned("0123456789abcdef0123 o/r@89abcdef0123456789abcdef0123456789abcdef 1234567 abcdef0");
+    let page = markdown(&result);
+    for line in page.lines().filter(|line| !line.contains("seed 42, plan `")) {
+        assert_eq!(commits(line), [""; 0], "{line}");
+    }
+    // Our own commit may be.
+    result.origin.commit = Some("89abcdef0123456789abcdef0123456789abcdef".to_owned());
+    assert_eq!(markdown(&result).lines().flat_map(commits).filter(|word| *word == "89abcdef0123").count(), 1);
+    result.origin.commit = Some("@octocat <b> 89abcdef".to_owned());
+    assert!(!markdown(&result).contains("octocat"));
+}
+
+/// A result of hundreds of rows and loads in which every text is long.
+fn huge(text: &str) -> RunResult {
+    let long = text.repeat(1 + 4_000 / text.len());
+    let mut result = poisoned(&long);
+    result.name = text.repeat(1 + 1_000_000 / text.len());
+    result.endpoint.log_tail = vec![long.clone(); 300];
+    result.endpoint.notices = vec![long; 100];
+    result.steps = result.steps.iter().cycle().take(200).cloned().collect();
+    result.probes = result.probes.iter().cycle().take(200).cloned().collect();
+    if let Some(verdict) = &mut result.verdict {
+        verdict.checks = verdict.checks.iter().cycle().take(240).cloned().collect();
+    }
+    result
+}
+
+/// That everything in a page that is opened is closed, and that every row of a table has as many cells as its head.
+fn assert_balanced(page: &str) {
+    for tag in ["details", "summary", "pre", "sub", "code", "span"] {
+        let (opened, closed) = (page.matches(&format!("<{tag}")).count(), page.matches(&format!("</{tag}>")).count());
+        assert_eq!(opened, closed, "{tag}");
+    }
+    let mut head = None;
+    for line in page.lines() {
+        if !line.starts_with('|') {
+            head = None;
+            continue;
+        }
+        assert_eq!(cells(line), *head.get_or_insert_with(|| cells(line)), "{line}");
+    }
+}
+
+#[test]
+fn a_page_is_never_longer_than_its_limit_and_never_torn() {
+    const MARKER: &str = "<!-- goodput comment:x -->";
+    let remarks = ["Stale: @octocat pushed.".repeat(100), "No permission.".to_owned()];
+    for text in NASTY.into_iter().chain(["harmless ", "推", "\u{202e}"]) {
+        let result = huge(text);
+        let run_url = Some("https://github.example/o/r/actions/runs/1");
+        for limit in [Limit::Characters(4_000), Limit::Characters(65_536), Limit::Bytes(1_048_576)] {
+            let (room, size): (usize, fn(&str) -> usize) = match limit {
+                Limit::Characters(room) => (room, |page| page.chars().count()),
+                Limit::Bytes(room) => (room, str::len),
+            };
+            let frame = Frame { marker: Some(MARKER), remarks: &remarks, run_url, limit };
+            let page = comment(&result, &frame);
+            assert!(size(&page) <= room, "{} of {limit:?} for {text:?}", size(&page));
+            assert!(page.starts_with(&format!("{MARKER}\n\n## ❌ FAIL: ")), "{text:?}");
+            assert_balanced(&page);
+            if room <= 65_536 {
+                let told = page.contains("so left out: ") && page.contains("[the run](https://github.example/");
+                assert!(told, "{limit:?} for {text:?}");
+                // It makes use of the room that there is.
+                assert!(room < 65_536 || size(&page) > room / 2, "{} of {limit:?} for {text:?}", size(&page));
+            }
+            if page.contains("⚠️&nbsp;") {
+                assert_eq!(page.matches("| FAIL |").count(), 120, "an undecided row stands for one that failed");
+            }
+            let page = failure(&result.name, &result.name, &frame);
+            assert!(size(&page) <= room && page.starts_with(&format!("{MARKER}\n\n## 🚫 NO VERDICT: ")), "{text:?}");
+            assert_balanced(&page);
+        }
+    }
+}
+
+#[test]
+fn a_failure_says_that_it_is_no_answer() {
+    let frame = Frame { marker: None, remarks: &[], run_url: None, limit: Limit::Characters(65_536) };
+    let page = failure("demo", "disk full\n/merge\n::error::x", &frame);
+    let expected = "## 🚫 NO VERDICT: demo\n\nThe tool ended before there was a verdict. This is neither a PASS nor a FAIL: \
+                    nothing was shown of the change.\n\n<pre>\ndisk full\n&#47;merge\n&#58;&#8203;&#58;&#8203;error&#58;&#8203;&#58;&#8203;x\n</pre>\n";
+    assert_eq!(page, expected);
 }
 
 #[test]
@@ -209,8 +339,8 @@ fn metrics_have_columns_where_a_step_has_them_or_a_check_asks() {
 fn ratios_are_plain_numbers_in_every_table() {
     let page = markdown(&samples::spoken());
     for line in [
-        "| load | TTFT p50 | TTFT p99 | first answer p95 | first audio p95 | E2E p99 | RTF p95 | underrun p95 \
-         | completed req/s | goodput req/s | attainment | success |",
+        "| load | TTFT<br>p99 | first answer<br>p95 | first audio<br>p95 | E2E<br>p99 | RTF<br>p95 | underrun<br>p95 \
+         | goodput<br>req/s | attainment | success |",
         "| 20/s | rtf | 300 | 0.353 | 0.401 | 0.420 | 1.25 | 1.30 |",
         "| 20/s | RTF&nbsp;P95 | 4 | 0 | 0 | 300 | 0.420 | 0.411&nbsp;…&nbsp;0.520 |",
     ] {
@@ -280,7 +410,7 @@ fn a_result_without_verdict_or_steps_is_rendered() {
     let mut result = samples::not_ready();
     result.verdict = None;
     assert!(terminal(&result, 80, false).starts_with("NOT JUDGED  crash\n"));
-    assert!(markdown(&result).starts_with("## ❔ NOT JUDGED: crash\n"));
+    assert!(markdown(&result).starts_with("## ⚠️ NOT JUDGED: crash\n"));
 }
 
 #[test]

@@ -95,10 +95,14 @@ pub(crate) const NODES: &[Node] = &[
     shell("endpoint", &["units", "observe", "contract", "record"]),
     // A page of numbers is asked for with the same client, headers and masks as the endpoint's own pages.
     shell("probe", &["units", "contract", "record", "endpoint"]),
+    // The client of GitHub's API, and the event that started a workflow.
+    shell("github", &[]),
     // Under which circumstances a run was made: asked of the machine, the endpoint and the repository.
-    shell("fingerprint", &["units", "observe", "contract", "record", "endpoint", "probe"]),
+    shell("fingerprint", &["units", "observe", "contract", "record", "endpoint", "probe", "github"]),
     // Where records are kept, and which one fits.
-    shell("baseline", &["units", "contract", "record", "record::store", "judge::verdict"]),
+    shell("baseline", &["units", "contract", "record", "record::store", "judge::verdict", "github"]),
+    // A result on the surfaces of GitHub. The texts are the reports'; nothing is decided or computed here.
+    shell("publish", &["units", "judge::verdict", "record", "report", "github"]),
     shell(
         "simulate",
         &[
@@ -138,6 +142,7 @@ pub(crate) const NODES: &[Node] = &[
             "probe",
             "fingerprint",
             "baseline",
+            "publish",
             "endpoint",
             "simulate",
             "simulate::profile",

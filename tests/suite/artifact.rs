@@ -6,8 +6,8 @@ mod github;
 use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput::baseline::Store;
-use goodput::baseline::artifact::Site;
+use goodput::baseline::{Store, StoreFailure};
+use goodput::github::Site;
 use goodput::record::BaselineRecord;
 use serde_json::Value;
 use zip::ZipWriter;
@@ -372,6 +372,9 @@ fn an_environment_that_names_no_repository_is_told() {
         ("api.github.com", "octocat/Hello-World", "GITHUB_API_URL is no address: `api.github.com`"),
         ("file:///etc", "octocat/Hello-World", "GITHUB_API_URL is no address: `file:///etc`"),
     ] {
-        assert_eq!(unavailable(Site::new(api, repository, TOKEN.to_owned().into())), problem);
+        assert_eq!(
+            unavailable(Site::new(api, repository, TOKEN.to_owned().into()).map_err(StoreFailure::from)),
+            problem
+        );
     }
 }

@@ -246,7 +246,10 @@ fn usage_that_is_wrong_is_exit_2_and_help_lists_only_what_works() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands, ["gate", "validate", "smoke", "judge", "compare", "audit", "baseline", "simulate", "schema"]);
+    assert_eq!(
+        commands,
+        ["gate", "validate", "smoke", "judge", "publish", "compare", "audit", "baseline", "simulate", "schema", "init"]
+    );
     for command in commands {
         scene.run(scene.goodput(&[command, "--help"])).exits(0).shows(&[&format!("goodput {command}")]);
     }

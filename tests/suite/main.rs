@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene has failed")]
 
 mod accuracy;
+mod action;
 mod artifact;
 mod audit;
 mod bad_input;
@@ -17,12 +18,14 @@ mod engines;
 mod full_disk;
 mod gate;
 mod http2;
+mod init;
 mod interrupt;
 mod judging;
 mod limits;
 mod lost_endpoint;
 mod pair;
 mod prometheus;
+mod publish;
 #[path = "../support/queues.rs"]
 mod queues;
 mod real;

@@ -1,6 +1,8 @@
 //! Real servers through the real binary. `tests/run.sh` starts them and names each in two variables, which end in `_URL` and
 //! `_MODEL`. What our records say is held against what the servers say by themselves.
 
+mod actions;
+mod github;
 mod metrics;
 mod s3;
 mod text;
@@ -16,8 +18,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A real server, and a folder for one test. No other test talks to the server while this lives: its counters are
-/// compared with what one run sent.
+/// A real server, and a folder for one test. No other test talks to the server while this lives, unless they share it: its
+/// counters are compared with what one run sent.
 struct Real {
     url: String,
     model: String,
@@ -27,16 +29,25 @@ struct Real {
 
 impl Real {
     /// The server that the variables of this beginning name, when one was started.
-    #[expect(clippy::print_stderr, reason = "a test that did nothing must say so")]
     fn server(variables: &str) -> Option<Self> {
+        Self::locked(variables, File::lock)
+    }
+
+    /// The same, for tests that keep out of each other's way on the server.
+    fn shared(variables: &str) -> Option<Self> {
+        Self::locked(variables, File::lock_shared)
+    }
+
+    #[expect(clippy::print_stderr, reason = "a test that did nothing must say so")]
+    fn locked(variables: &str, lock: impl Fn(&File) -> std::io::Result<()>) -> Option<Self> {
         let (url, model) = (format!("{variables}_URL"), format!("{variables}_MODEL"));
         let (Ok(url), Ok(model)) = (std::env::var(&url), std::env::var(&model)) else {
             eprintln!("skipped: no real server is named in {url} and {model}; tests/run.sh starts one");
             return None;
         };
-        let lock = std::env::temp_dir().join(format!("goodput-real-{}.lock", url.replace(['/', ':'], "-")));
-        let alone = File::create(lock).expect("a lock file");
-        alone.lock().expect("the lock");
+        let path = std::env::temp_dir().join(format!("goodput-real-{}.lock", url.replace(['/', ':'], "-")));
+        let alone = File::create(path).expect("a lock file");
+        lock(&alone).expect("the lock");
         let folder = tempfile::tempdir().expect("a temporary folder");
         for name in ["cases.json", "spoken.json", "speech.wav"] {
             fs::copy(source(name), folder.path().join(name)).expect("what the contracts name");

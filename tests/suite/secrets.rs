@@ -179,3 +179,26 @@ fn what_launched_processes_and_probes_print_is_masked() {
     let ran = run(&scene, &["smoke", "contract.yaml"]);
     assert_hidden(&scene, &ran);
 }
+
+/// A server and a probe are code of the change under test; what is the job's own is not theirs.
+#[test]
+fn what_a_ci_job_gives_its_own_steps_reaches_nobody_who_is_started() {
+    let launched =
+        "url: http://127.0.0.1:1/v1/chat/completions\n  launch: { command: [sh, -c, \"env > env; exit 3\"] }";
+    let probed = "stability: [{ name: talks, counter: { command: [sh, -c, \"env > env; echo 0\"] } }]";
+    for contract in [
+        Contract::of(launched),
+        Contract { loads: "60/s", more: probed.to_owned(), ..Contract::of(crate::scene::SIMULATED) },
+    ] {
+        let scene = Scene::with(&contract, "");
+        let mut command = scene.goodput(&["gate", "--runs", "runs", "contract.yaml"]);
+        for name in ["GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_OUTPUT", "GITHUB_ENV", "CI_JOB_TOKEN"]
+        {
+            command.env(name, "of-the-job");
+        }
+        command.env("HF_TOKEN", "of-the-user");
+        scene.run(command);
+        let seen = crate::scene::read(&scene.path("env"));
+        assert!(seen.contains("HF_TOKEN=of-the-user") && !seen.contains("of-the-job"), "{seen}");
+    }
+}

@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::{Client, HANG, REST, endpoint};
+use crate::scene::{Contract, SIMULATED, Scene};
 use crate::server::{EVENTS, Server, answer_all, read_head, read_request, reply};
 
 /// A server with a certificate for `127.0.0.1` that notes the HTTP version of every request.
@@ -247,4 +248,62 @@ fn proxies_of_the_environment_are_ignored() {
     let done = command.args(["smoke", "--protocol", "openai-chat", "--url", &server.url()]).output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stdout));
     assert_eq!((server.accepted(), proxy.accepted()), (1, 0));
+}
+
+/// What is said of the API of GitHub at that address, with these variables.
+fn asked_of_github(api: &str, variables: &[(&str, &str)]) -> String {
+    let more = "baseline: { from: [artifact] }\n".to_owned();
+    let scene = Scene::with(&Contract { more, ..Contract::of(SIMULATED) }, "");
+    let mut command = scene.goodput(&["baseline", "history", "contract.yaml"]);
+    command.envs([("GITHUB_API_URL", api), ("GITHUB_REPOSITORY", "octocat/hello"), ("GITHUB_TOKEN", "ghs_x")]);
+    command.envs(variables.iter().copied());
+    scene.run(command).exits(70).stderr.clone()
+}
+
+/// A GitHub Enterprise Server often has a certificate of the company's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_of_github_is_trusted_by_a_certificate_of_one_s_own() {
+    let secure = Secure::start(&["127.0.0.1"], &[]).await;
+    let api = format!("https://{}/api/v3", secure.server.address());
+    let ca_file = secure.ca_file().display().to_string();
+    let trusted = asked_of_github(&api, &[("SSL_CERT_FILE", &ca_file)]);
+    // The server is none of GitHub's: that it could be asked is all that counts.
+    assert!(
+        trusted.contains("/api/v3/repos/octocat/hello was asked for the repository and sent something else"),
+        "{trusted}"
+    );
+    let asked = secure.versions().len();
+    let refused = asked_of_github(&api, &[]);
+    assert!(refused.contains("cannot be asked for the repository") && refused.contains("certificate"), "{refused}");
+    assert_eq!(secure.versions().len(), asked, "no request was sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_of_github_is_asked_through_the_proxy_of_the_environment() {
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&heads);
+    let proxy = Server::start(move |_, mut stream| {
+        let noted = Arc::clone(&noted);
+        async move {
+            if let Some(request) = read_head(&mut stream).await {
+                noted.lock().unwrap().push(request.head);
+                drop(stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await);
+            }
+        }
+    })
+    .await;
+    let proxied = format!("http://{}", proxy.address());
+    let said = asked_of_github("https://github.corp.example/api/v3", &[("HTTPS_PROXY", &proxied)]);
+    assert!(said.contains("https://github.corp.example/api/v3/repos/octocat/hello cannot be asked"), "{said}");
+    let heads = heads.lock().unwrap().clone();
+    assert!(!heads.is_empty(), "{said}");
+    for head in &heads {
+        assert!(head.starts_with("CONNECT github.corp.example:443 HTTP/1.1\r\n") && !head.contains("ghs_x"), "{head}");
+    }
+    let secure = Secure::start(&["127.0.0.1"], &[]).await;
+    let api = format!("https://{}", secure.server.address());
+    let ca_file = secure.ca_file().display().to_string();
+    let variables = [("HTTPS_PROXY", proxied.as_str()), ("NO_PROXY", "127.0.0.1"), ("SSL_CERT_FILE", &ca_file)];
+    assert!(asked_of_github(&api, &variables).contains("sent something else"));
+    assert_eq!(proxy.accepted(), heads.len());
 }

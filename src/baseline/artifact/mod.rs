@@ -7,19 +7,33 @@
 //! A run that is still measuring the base is not waited for: the nearest ancestor with a record is taken, and the report says so.
 
 mod archive;
-mod github;
-mod refusal;
+
+use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use self::github::Site;
-use self::github::{Archive, Session};
 use super::{Answer, Found, LARGEST_RECORD, MOST_AT_COMMIT, Store, StoreFailure};
+use crate::github::{Allowance, Archive, Failure, Matter, Session, Site};
 use crate::record::BaselineRecord;
 
 /// Events that start a workflow with the code of the default branch alone. `workflow_run` is none of them: it may carry on what a
 /// pull request from a fork began.
 const TRUSTED_EVENTS: [&str; 4] = ["push", "schedule", "workflow_dispatch", "repository_dispatch"];
+
+/// What one question may cost.
+const ALLOWANCE: Allowance = Allowance { requests: 60, longest_wait: Duration::from_secs(20) };
+
+/// The permission that everything here needs, as a workflow writes it.
+const PERMISSION: &str = "`permissions: { contents: read, actions: read }`";
+
+/// The next step where the token has no right.
+const RIGHT: &str = "give the job `permissions: { contents: read, actions: read }`, and in the contract see that `workflow` is \
+                     the name of a workflow file";
+
+/// What is asked for, in messages.
+fn about(what: &str) -> Matter<'_> {
+    Matter { what, right: RIGHT }
+}
 
 /// The most records that one listing reads; each costs three requests.
 const MOST_LISTED: usize = 25;
@@ -100,7 +114,9 @@ impl Artifacts {
     /// # Errors
     /// When the environment names no repository or has no token.
     pub fn from_environment(name: &str, workflow: Option<&str>) -> Result<Self, StoreFailure> {
-        Ok(Self::at(Site::from_environment()?, name, workflow))
+        let site = Site::from_environment(&|name| std::env::var(name).ok(), PERMISSION);
+        let site = site.map_err(|failure| StoreFailure::Unavailable(format!("{failure}, or list another store")))?;
+        Ok(Self::at(site, name, workflow))
     }
 
     /// The artifacts of that name at `site`.
@@ -109,7 +125,7 @@ impl Artifacts {
     }
 
     async fn find_all(&self, contract: &str, commits: &[String]) -> Result<Vec<Found>, StoreFailure> {
-        let mut session = self.site.session()?;
+        let mut session = self.site.session(ALLOWANCE)?;
         let repository = self.repository(&mut session).await?;
         let mut expired = Vec::new();
         for (asked, commit) in commits.iter().enumerate() {
@@ -160,17 +176,17 @@ impl Artifacts {
     }
 
     async fn repository(&self, session: &mut Session<'_>) -> Result<Repository, StoreFailure> {
-        session.json(&[], &[], "the repository").await
+        Ok(session.json(&[], &[], &about("for the repository")).await?)
     }
 
     async fn runs_at(&self, session: &mut Session<'_>, commit: &str) -> Result<Vec<Run>, StoreFailure> {
         let query =
             [("head_sha", commit), ("status", "success"), ("exclude_pull_requests", "true"), ("per_page", "100")];
         let runs: Runs = match &self.workflow {
-            None => session.json(&["actions", "runs"], &query, "workflow runs").await?,
+            None => session.json(&["actions", "runs"], &query, &about("for workflow runs")).await?,
             Some(workflow) => {
-                let what = format!("runs of the workflow `{workflow}`");
-                session.json(&["actions", "workflows", workflow, "runs"], &query, &what).await?
+                let what = format!("for runs of the workflow `{workflow}`");
+                session.json(&["actions", "workflows", workflow, "runs"], &query, &about(&what)).await?
             }
         };
         Ok(runs.workflow_runs)
@@ -179,8 +195,8 @@ impl Artifacts {
     async fn artifacts_of(&self, session: &mut Session<'_>, run: &Run) -> Result<Vec<Artifact>, StoreFailure> {
         let run = run.id.to_string();
         let query = [("name", self.name.as_str()), ("per_page", "100")];
-        let listing: Listing =
-            session.json(&["actions", "runs", &run, "artifacts"], &query, "artifacts of a workflow run").await?;
+        let matter = about("for artifacts of a workflow run");
+        let listing: Listing = session.json(&["actions", "runs", &run, "artifacts"], &query, &matter).await?;
         Ok(newest_first(listing.artifacts.into_iter().filter(|artifact| artifact.name == self.name)))
     }
 
@@ -214,7 +230,10 @@ impl Artifacts {
             return Err(corrupt(too_large(artifact.size_in_bytes)));
         }
         let id = artifact.id.to_string();
-        let bytes = match session.archive(&["actions", "artifacts", &id, "zip"], LARGEST_RECORD).await? {
+        let bytes = match session
+            .archive(&["actions", "artifacts", &id, "zip"], LARGEST_RECORD, &about("for an artifact"))
+            .await?
+        {
             Archive::Bytes(bytes) => bytes,
             Archive::Gone => return Ok(Read::Expired(self.expiry(run, artifact))),
             Archive::TooLarge(bytes) => return Err(corrupt(too_large(bytes))),
@@ -233,17 +252,18 @@ impl Artifacts {
     }
 
     async fn newest(&self, contract: &str, most: usize) -> Result<Vec<Found>, StoreFailure> {
-        let mut session = self.site.session()?;
+        let mut session = self.site.session(ALLOWANCE)?;
         let repository = self.repository(&mut session).await?;
         let query = [("name", self.name.as_str()), ("per_page", "100")];
-        let listing: Listing = session.json(&["actions", "artifacts"], &query, "artifacts").await?;
+        let listing: Listing = session.json(&["actions", "artifacts"], &query, &about("for artifacts")).await?;
         let mut found = Vec::new();
         for artifact in newest_first(listing.artifacts.into_iter().filter(|artifact| artifact.name == self.name)) {
             if found.len() >= most.min(MOST_LISTED) {
                 break;
             }
             let Some(id) = run_of(&artifact, &repository) else { continue };
-            let run: Run = session.json(&["actions", "runs", &id.to_string()], &[], "a workflow run").await?;
+            let run: Run =
+                session.json(&["actions", "runs", &id.to_string()], &[], &about("for a workflow run")).await?;
             if self.counts(&run, &repository)
                 && let Read::Record(record) = self.read(&mut session, contract, &run, &artifact).await?
             {
@@ -308,7 +328,7 @@ fn far(failure: StoreFailure, session: &Session<'_>, asked: usize, wanted: usize
     StoreFailure::Unavailable(format!(
         "gave up after {} requests, with {asked} of {wanted} commits looked at; name the `workflow` that uploads the artifact, or \
          lower `within.commits`",
-        github::MOST_REQUESTS
+        ALLOWANCE.requests
     ))
 }
 
@@ -317,4 +337,10 @@ fn too_large(bytes: u64) -> String {
         "has more than {} MiB ({bytes} bytes): it is no baseline record; upload baseline.json alone under this name",
         LARGEST_RECORD >> 20
     )
+}
+
+impl From<Failure> for StoreFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Unavailable(failure.to_string())
+    }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use goodput::baseline::artifact::{Artifacts, Site};
+use goodput::baseline::artifact::Artifacts;
+use goodput::github::Site;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
