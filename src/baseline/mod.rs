@@ -116,30 +116,3 @@ pub fn open(spec: &StoreSpec, places: &Places<'_>) -> Result<Box<dyn Store>, Sto
         }
     }
 }
-
-/// The most letters of a stranger's text that a message repeats.
-const LONGEST_QUOTE: usize = 200;
-
-/// What a server said, fit for a message: on one line, bounded and without control characters.
-fn plain(text: &str) -> String {
-    let visible = text.chars().take(LONGEST_QUOTE * 8).map(|letter| if letter.is_control() { ' ' } else { letter });
-    let visible: String = visible.collect();
-    let mut words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = words.char_indices().nth(LONGEST_QUOTE) {
-        words.truncate(end);
-        words.push('…');
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn a_stranger_s_text_is_one_bounded_line() {
-        assert_eq!(plain("a\r\n\tb \u{1b}[31m c"), "a b [31m c");
-        let long = plain(&"x".repeat(100_000));
-        assert_eq!(long, format!("{}…", "x".repeat(200)));
-    }
-}

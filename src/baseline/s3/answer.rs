@@ -2,7 +2,8 @@
 
 use object_store::Error;
 
-use crate::baseline::{StoreFailure, plain};
+use crate::baseline::StoreFailure;
+use crate::github::plain;
 
 /// A bucket, for people.
 pub(super) fn place(bucket: &str, endpoint: Option<&str>) -> String {
