@@ -84,8 +84,9 @@ fn held_against(result: &RunResult, reviewed: &Source) -> Result<Vec<String>, Fa
     if result.contract == reviewed.loaded.value {
         return Ok(Vec::new());
     }
-    let asked =
-        from_value(&result.contract, &reviewed.folder).map(|head| weakened(contract, &head)).unwrap_or_default();
+    let measured = from_value(&result.contract, &reviewed.folder)
+        .map_err(|faults| Failure::contract(&faults, "the contract that was measured", ""))?;
+    let asked = weakened(contract, &measured);
     let mut told: Vec<String> = asked.iter().take(TOLD).map(|less| less.what.clone()).collect();
     if asked.len() > TOLD {
         told.push(format!("and {} more", asked.len() - TOLD));
